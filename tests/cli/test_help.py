@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from conftest import REPRISE, ROOT, answer, clean_environment, reprise
 
-COMMANDS = ["serve", "info", "top", "clients", "watch", "sample", "insert", "tables", "checkpoint", "data", "runs",
+COMMANDS = ["serve", "info", "top", "clients", "watch", "why", "sample", "insert", "tables", "checkpoint", "data", "runs",
             "shell", "bench", "train", "eval", "play", "export", "tune", "version", "help"]
 
 

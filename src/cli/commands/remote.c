@@ -213,10 +213,35 @@ bool rp_slices_again(rp_slices *s, rp_status st, const rp_error *err)
     return true;
 }
 
-const char *rp_status_hint(rp_status st)
+/* Returns advice for a server that cannot be reached, by a part of the reason. */
+static const char *unavailable_hint(const char *text)
+{
+    static const struct {
+        const char *part, *hint;
+    } hints[] = {
+        {"wrong version number",
+         "the server does not use TLS: leave out --tls, --ca and --cert"},
+        {"does it want TLS", "--tls connects with TLS, --ca FILE trusts the authority in FILE"},
+        {"self-signed", "--ca FILE trusts the certificate in FILE"},
+        {"unable to get local issuer", "--ca FILE trusts the authority in FILE"},
+        {"mismatch", "--server has to be a name or address for which the certificate was made"},
+        {"has expired", "the server needs a new certificate"},
+        {"Connection refused", "reprise serve starts a server, --server names another"},
+        {"No such file",
+         "reprise serve --listen starts a server there, --server names another"},
+    };
+
+    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
+        if (strstr(text, hints[i].part) != NULL) return hints[i].hint;
+    return strstr(text, "TLS: ") != NULL || strstr(text, "certificate") != NULL
+               ? NULL
+               : "--server names another server";
+}
+
+const char *rp_status_hint(rp_status st, const char *text)
 {
     switch (st) {
-    case RP_UNAVAILABLE: return "reprise serve starts a server, --server names another";
+    case RP_UNAVAILABLE: return unavailable_hint(text);
     case RP_DEADLINE: return "--timeout SECONDS waits longer";
     case RP_UNAUTHENTICATED: return "give a token with --token-file FILE";
     case RP_DENIED: return "the call needs a token with another role";
@@ -264,7 +289,7 @@ int rp_remote_fail(const rp_remote *r, rp_status st, const rp_error *err)
 int rp_remote_fail_after(const rp_remote *r, const char *done, rp_status st,
                          const rp_error *err)
 {
-    const char *hint = rp_status_hint(st);
+    const char *hint = rp_status_hint(st, err->text);
     int number = atomic_load(&r->interrupts.number);
 
     rp_remote_rest(r);

@@ -106,7 +106,7 @@ void rp_remote_tell_left_out(const rp_remote *remote);
  * prints an error and returns 1. */
 int rp_remote_print(const rp_remote *remote, rp_text_buffer *buffer);
 
-/* Returns advice for a status, or NULL. Static. */
-const char *rp_status_hint(rp_status st);
+/* Returns advice for a status and the text of its error, or NULL. Static. */
+const char *rp_status_hint(rp_status st, const char *text);
 
 #endif

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a new user types, and what the command says to it (issue 26)."""
+
+import json
+import subprocess
+import time
+
+import pytest
+from conftest import REPRISE, SECONDS, answer, ask, clean_environment, reprise
+
+
+@pytest.mark.parametrize("words, hint", [
+    (["resume", "t"], "did you mean 'tables resume'?"),
+    (["drop", "t"], "did you mean 'tables drop'?"),
+    (["salvage", "a", "b"], "did you mean 'data salvage'?"),
+    (["tables", "delete", "t"], "did you mean 'drop'?"),
+    (["--server", "x", "info"], "options come after it, as in reprise info --server")])
+def test_26_words_that_are_not_commands(words, hint):
+    done = reprise(*words)
+    assert done.returncode == 2 and hint in done.stderr, done
+
+
+def test_26_why_lists_what_waits(serve, stop):
+    server = serve("--port", "0", "--table", "t:fifo:10", "--table", "u:fifo:10")
+    assert answer(server, "why") == "no call waits\n"
+    assert answer(server, "why", "t") == "no call waits on t\n"
+    assert "no table 'tt', did you mean 't'?" in ask(server, "why", "tt").stderr
+    reader = subprocess.Popen([REPRISE, "sample", "t"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL,
+                              env=clean_environment(REPRISE_SERVER=f"localhost:{server.port}"))
+    deadline = time.monotonic() + SECONDS
+    while "no call waits" in (text := answer(server, "why")) and time.monotonic() < deadline:
+        pass
+    assert text.startswith("t  1 sample  sample waits for inserts: "), text
+    assert "1 call   for " in text.splitlines()[1]
+    found = json.loads(answer(server, "why", "t", "--json"))
+    assert found["waiting_total"] == 1 and "waits for inserts" in found["waiting"][0]["why"]
+    assert answer(server, "why", "u") == "no call waits on u\n"
+    reader.terminate()
+    reader.wait()
+
+
+def issue(folder, extra):
+    """A certificate that signs itself, and its key."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                    *extra, "-keyout", folder / "key.pem", "-out", folder / "cert.pem"],
+                   check=True, capture_output=True, timeout=SECONDS)
+
+
+def test_26_errors_of_tls_say_what_helps(serve, tmp_path):
+    issue(tmp_path, ["-addext", "subjectAltName=DNS:localhost"])
+    plain = serve("--port", "0")
+    tls = serve("--listen", "127.0.0.1:0", "--tls-cert", tmp_path / "cert.pem", "--tls-key",
+                tmp_path / "key.pem")
+    trust = ["--ca", str(tmp_path / "cert.pem")]
+    for server, words, hint in [
+            (f"localhost:{plain.port}", ["--tls"], "the server does not use TLS: leave out --tls"),
+            (f"localhost:{tls.port}", ["--tls"], "--ca FILE trusts the certificate in FILE"),
+            (f"localhost:{tls.port}", [], "--ca FILE trusts"),
+            (f"127.0.0.1:{tls.port}", trust, "--server has to be a name or address for which")]:
+        done = reprise("info", "--server", server, *words)
+        assert done.returncode == 1 and hint in done.stderr, done
+        assert "reprise serve starts" not in done.stderr
+    assert reprise("info", "--server", f"localhost:{tls.port}", *trust).returncode == 0
+    assert "reprise serve starts a server" in reprise("info", "--server", "localhost:1").stderr
