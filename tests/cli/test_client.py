@@ -153,7 +153,7 @@ def test_priorities_of_a_file(server, tmp_path):
 
 @pytest.mark.parametrize("line, message", [
     ('{"data": {"obs": [1, 2]', "standard input:1:24: expected ',' or '}'"),
-    ('{"dato": {"obs": [1, 2]}}', "standard input:1:1: expected an object such as"),
+    ('{"dato": {"obs": [1, 2]}}', "standard input:1:1: the key \"data\" is missing: expected"),
     ('{"data": [1]}\n{"data": [1, 2]}', "standard input:2:10: data: expected 1 column, got 2"),
     ('{"data": [1]}\n{"data": ["x"]}', "standard input:2:11: 0: expected int64, got a string"),
 ])

@@ -156,7 +156,7 @@ def test_dump_shows_tables_and_items(data):
     lines = text.splitlines()
     assert lines[0].startswith("small: 4 of 4 items, sampler fifo, remover fifo, 9 inserts")
     assert len(lines) == 5
-    assert all("int32 [1], double [1, 2]" in line for line in lines[1:])
+    assert all("int32 [1], float64 [1, 2]" in line for line in lines[1:])
 
 
 def test_dump_has_the_data_of_dm_reverb(data):

@@ -64,3 +64,30 @@ def test_26_errors_of_tls_say_what_helps(serve, tmp_path):
         assert "reprise serve starts" not in done.stderr
     assert reprise("info", "--server", f"localhost:{tls.port}", *trust).returncode == 0
     assert "reprise serve starts a server" in reprise("info", "--server", "localhost:1").stderr
+
+
+@pytest.mark.parametrize("table, lines, errors", [
+    ("t", ['{"data":{"obs":[1,2]}}', "", '{"data":{"obs":[1,2]},"priority":-1}', '{"data":{"obs":[1,3]}}'],
+     ["standard input:3: 2 items are inserted: 1 item was refused: table 't': key ", "got -1"]),
+    ("t", ['{"data":{"obs":[1,2]}}', '{"data":{"obs":[1,2]}}', '{"data":{"obs":[1,3.5]}}'],
+     ["standard input:3:16: obs: expected int64, got a number 3.5 at byte 19; the types are those of line "
+      "1; the 2 items before it are inserted"]),
+    ("s", ['{"data":{"obs":[1,2],"act":1}}', '{"data":{"obs":[1,2],"action":3}}'],
+     ["data: column 'act' is missing, 'action' is not a column; the 1 item before it is inserted"]),
+    ("s", ['{"data":{"obs":[1,2]}}'], ["data: expected 2 columns, got 1; column 'act' is missing\n"]),
+    ("s", ['{"data":{"obs":[1,2],"act":1,"x":1}}'], ["expected 2 columns, got 3; 'x' is not a column\n"]),
+    ("s", ['{"obs":[1,2]}'], ['the key "data" is missing: expected {"data": {"obs": [1, 2]}}'])])
+def test_26_errors_of_insert_name_the_item(serve, table, lines, errors):
+    server = serve("--port", "0", "--table", "t:prioritized:100")
+    answer(server, "tables", "create", "s:fifo:100", "--column", "obs=float32 [2]", "--column", "act=int32")
+    done = ask(server, "insert", table, "-", input="\n".join(lines))
+    assert done.returncode == 1 and all(e in done.stderr for e in errors), done.stderr
+
+
+def test_26_names_are_kept_by_a_signature_only(serve):
+    server = serve("--port", "0", "--table", "t:fifo:100")
+    answer(server, "tables", "create", "s:fifo:100", "--column", "obs=int64")
+    item = '{"data":{"obs":1}}'
+    assert "note: table 't' has no signature" in ask(server, "insert", "t", "-", input=item).stderr
+    for table, line, more in (("s", item, []), ("t", '{"data":[1]}', []), ("t", item, ["--json"])):
+        assert ask(server, "insert", table, "-", *more, input=line).stderr == ""

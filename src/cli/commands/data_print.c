@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/text/progress_bar.h"
+#include "cli/text/signature_spec.h"
 #include "cli/text/units.h"
 
 static const char *name_of_kind(rp_data_kind kind)
@@ -217,7 +218,7 @@ void rp_data_table_json(rp_text_buffer *out, const rp_table_info *t)
 static void shape_words(rp_text_buffer *out, const rp_trajectory_column *column)
 {
     assert(column->shape.rank >= 0 && column->shape.rank <= RP_MAX_RANK);
-    rp_text_buffer_format(out, "%s [", rp_dtype_name(column->dtype));
+    rp_text_buffer_format(out, "%s [", rp_dtype_text(column->dtype));
     for (int32_t i = 0; i < column->shape.rank; i++)
         rp_text_buffer_format(out, "%s%" PRId64, i > 0 ? ", " : "", column->shape.dims[i]);
     rp_text_buffer_put(out, "]");
@@ -259,7 +260,7 @@ void rp_data_item_json(rp_text_buffer *out, const char *table, const rp_sample *
 
         rp_json_open(out, '{');
         rp_json_key(out, "dtype");
-        rp_json_put_text(out, rp_dtype_name(column.dtype));
+        rp_json_put_text(out, rp_dtype_text(column.dtype));
         rp_json_key(out, "shape");
         rp_json_open(out, '[');
         for (int32_t k = 0; k < column.shape.rank; k++)
