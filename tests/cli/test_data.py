@@ -192,7 +192,7 @@ def test_dump_can_be_kept_short(data):
 def test_dump_of_an_unknown_table_or_item_fails(data, arguments, message):
     done = reprise("data", "dump", data, *arguments)
     assert (done.returncode, done.stdout) == (1, "")
-    assert message in done.stderr and "reprise data list" in done.stderr
+    assert message in done.stderr and re.search("reprise data (list|dump) DIR", done.stderr)
 
 
 def test_dump_of_damaged_data_names_the_file(data):
@@ -285,7 +285,7 @@ def test_acknowledged_items_of_a_killed_server_are_converted(serve, tmp_path):
     server.process.kill()
     server.process.wait()
 
-    assert "1 record in the journal" in good("verify", tmp_path / "data")
+    assert re.search(r", and \d+ records? in the journal\n", good("verify", tmp_path / "data"))
     told = json.loads(good("salvage", tmp_path / "data", tmp_path / "new", "--json"))
     assert (told["items"], told["tables"]) == (30, 1) and told["records"] >= 1
     items = good("dump", tmp_path / "new").splitlines()[1:]

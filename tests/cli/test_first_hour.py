@@ -2,11 +2,12 @@
 """What a new user types, and what the command says to it (issue 26)."""
 
 import json
+import re
 import subprocess
 import time
 
 import pytest
-from conftest import REPRISE, SECONDS, answer, ask, clean_environment, reprise
+from conftest import REPRISE, SECONDS, answer, ask, clean_environment, fields_of, reprise
 
 
 @pytest.mark.parametrize("words, hint", [
@@ -91,3 +92,45 @@ def test_26_names_are_kept_by_a_signature_only(serve):
     assert "note: table 't' has no signature" in ask(server, "insert", "t", "-", input=item).stderr
     for table, line, more in (("s", item, []), ("t", '{"data":[1]}', []), ("t", item, ["--json"])):
         assert ask(server, "insert", table, "-", *more, input=line).stderr == ""
+
+
+@pytest.fixture
+def journalled(serve, tmp_path):
+    """A directory with two items that are in the journal only."""
+    server = serve("--port", "0", "--data", tmp_path / "data", "--durability", "sync", "--table", "t:fifo:9")
+    ask(server, "insert", "t", "-", input='{"data":[1]}\n{"data":[2]}')
+    server.kill()
+    return tmp_path / "data"
+
+
+def test_26_data_that_is_in_the_journal_only(serve, journalled, tmp_path):
+    listed = reprise("data", "list", journalled).stdout
+    assert "changes in the journal may need it" in listed and "unused" not in listed, listed
+    dumped = reprise("data", "dump", journalled)
+    assert re.fullmatch(r"reprise data: [12] records? of the journal (is|are) not in checkpoint 1, which this is; "
+                        r"reprise data salvage DIR NEW applies (it|them)\n", dumped.stderr), dumped.stderr
+    done = reprise("data", "salvage", journalled, tmp_path / "new", "--quiet")
+    assert done.stdout.startswith(f"{tmp_path}/new: 2 items in 1 table, "), done
+    assert reprise("data", "dump", tmp_path / "new").stderr == ""
+    server = serve("--port", "0", "--data", journalled, "--table", "t:fifo:9", "--log-level", "debug")
+    loaded = [fields_of(line) for line in server.lines if "event=loaded" in line]
+    assert [f["items"] for f in loaded] == ["2"]
+    fields = fields_of(reprise("serve", "--port", "0", "--data", journalled).stderr.splitlines()[-1])
+    assert fields["event"] == "start_failed" and "stop that process" in fields["try"]
+
+
+def test_26_salvage_moves_nothing(journalled, tmp_path):
+    manifest = next((journalled / "manifest").iterdir())
+    manifest.write_bytes(manifest.read_bytes()[:100] + b"\xff" + manifest.read_bytes()[101:])
+    done = reprise("data", "salvage", journalled, tmp_path / "new", "--quiet")
+    assert "manifest" in done.stderr and "moved" not in done.stderr, done
+
+
+@pytest.mark.parametrize("arguments, hint", [
+    (["data", "list", "nope"], "give the directory of reprise serve --data"),
+    (["data", "dump", "data", "--table", "nope"], "reprise data dump DIR --items 0 lists the tables"),
+    (["serve", "--port", "0", "--data", "a/b/c"], "mkdir -p"),
+    (["serve", "--port", "0", "--data", "data", "--table", "t:lifo:9"], "--accept-changes")])
+def test_26_errors_about_directories_say_what_helps(journalled, tmp_path, arguments, hint):
+    done = reprise(*arguments, cwd=tmp_path)
+    assert done.returncode == 1 and hint in done.stderr.splitlines()[-1], done

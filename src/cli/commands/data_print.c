@@ -31,6 +31,7 @@ static const char *name_of_state(rp_data_state state)
     case RP_DATA_TORN: return "torn";
     case RP_DATA_DAMAGED: return "damaged";
     case RP_DATA_UNUSED: return "unused";
+    case RP_DATA_JOURNALLED: return "journal";
     }
     return "unknown";
 }
@@ -55,6 +56,8 @@ static void details(const rp_data_file *f, char *text, size_t size)
         (void)snprintf(text, size, "%" PRIu64 " item%s in %" PRIu64 " table%s%s", f->items,
                        rp_plural(f->items), f->tables, rp_plural(f->tables),
                        f->current ? ", current" : "");
+    else if (f->state == RP_DATA_JOURNALLED)
+        (void)snprintf(text, size, "changes in the journal may need it");
     else if (f->kind == RP_DATA_SEGMENT && f->bytes > 0)
         (void)snprintf(text, size, "%d %% live",
                        (int)(100.0 * (double)f->live_bytes / (double)f->bytes));
