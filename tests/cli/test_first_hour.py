@@ -56,7 +56,7 @@ def test_26_errors_of_tls_say_what_helps(serve, tmp_path):
                 tmp_path / "key.pem")
     trust = ["--ca", str(tmp_path / "cert.pem")]
     for server, words, hint in [
-            (f"localhost:{plain.port}", ["--tls"], "the server does not use TLS: leave out --tls"),
+            (f"localhost:{plain.port}", ["--tls"], "leave out --tls, --ca and --cert"),
             (f"localhost:{tls.port}", ["--tls"], "--ca FILE trusts the certificate in FILE"),
             (f"localhost:{tls.port}", [], "--ca FILE trusts"),
             (f"127.0.0.1:{tls.port}", trust, "--server has to be a name or address for which")]:
@@ -134,3 +134,25 @@ def test_26_salvage_moves_nothing(journalled, tmp_path):
 def test_26_errors_about_directories_say_what_helps(journalled, tmp_path, arguments, hint):
     done = reprise(*arguments, cwd=tmp_path)
     assert done.returncode == 1 and hint in done.stderr.splitlines()[-1], done
+
+
+def test_26_a_paused_table_and_sizes(serve):
+    server = serve("--port", "0", "--table", "t:fifo:9")
+    ask(server, "insert", "t", "-", input='{"data":[1]}')
+    ask(server, "tables", "pause", "t")
+    assert "[" + "paused".center(38) + "]" in answer(server, "top", "--count", "1")
+    done = ask(server, "sample", "t", "--timeout", "0.3")
+    assert "reprise tables resume t lets them continue" in done.stderr
+    done = ask(server, "insert", "t", "-", "--timeout", "0.3", input='{"data":[1]}')
+    assert "1 item is unconfirmed" in done.stderr, done
+    done = reprise("serve", "--max-memory", "4Gb", "--data", "x")
+    assert done.stderr.endswith("got '4Gb'; units are KiB, MiB, GiB, TiB, or kB, MB, GB, TB\n"), done
+    assert reprise("tables", "--quux").stderr.startswith("reprise tables: unknown option --quux")
+
+
+def test_26_npy_files_of_items_with_different_columns(serve, tmp_path):
+    server = serve("--port", "0", "--table", "t:fifo:9,max_times_sampled=1")
+    for data in ("[1]", "[1, 2]"):
+        ask(server, "insert", "t", "-", input=f'{{"data":{data}}}')
+    done = ask(server, "sample", "t", "--count", "2", "--npy", "out", cwd=tmp_path)
+    assert "item 2 has 2 columns, the first 1; --json prints them" in done.stderr, done

@@ -209,7 +209,10 @@ static int run_command(const rp_command *command, int argc, char *const *argv)
     rp_problem problem;
 
     if (rp_flags_parse(command, argc, argv, &flags, &problem) != RP_OK) {
-        (void)fprintf(stderr, "reprise: %s\n", problem.text);
+        if (command == &serve_command)
+            (void)fprintf(stderr, "reprise: %s\n", problem.text);
+        else
+            (void)fprintf(stderr, "reprise %s: %s\n", command->name, problem.text);
         return EXIT_MISUSE;
     }
     if (flags.help) {

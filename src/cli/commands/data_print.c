@@ -168,12 +168,14 @@ void rp_data_summary_json(rp_text_buffer *out, const rp_data_summary *s)
 void rp_data_table_words(rp_text_buffer *out, const rp_table_info *t)
 {
     rp_text_buffer_put_safe(out, t->name, strlen(t->name));
-    rp_text_buffer_format(out,
-                          ": %" PRId64 " of %" PRId64 " items, sampler %s, remover %s, %" PRId64
-                          " inserts, %" PRId64 " samples, %" PRId64 " deletes\n",
-                          t->size, t->max_size, rp_selector_name(t->sampler.kind),
-                          rp_selector_name(t->remover.kind), t->inserts, t->samples,
-                          t->deletes);
+    rp_text_buffer_format(
+        out,
+        ": %" PRId64 " of %" PRId64 " item%s, sampler %s, remover %s, %" PRId64
+        " insert%s, %" PRId64 " sample%s, %" PRId64 " delete%s\n",
+        t->size, t->max_size, rp_plural((uint64_t)t->max_size),
+        rp_selector_name(t->sampler.kind), rp_selector_name(t->remover.kind), t->inserts,
+        rp_plural((uint64_t)t->inserts), t->samples, rp_plural((uint64_t)t->samples),
+        t->deletes, rp_plural((uint64_t)t->deletes));
 }
 
 static void selector_json(rp_text_buffer *out, const char *key,

@@ -221,6 +221,8 @@ static const char *unavailable_hint(const char *text)
     } hints[] = {
         {"wrong version number",
          "the server does not use TLS: leave out --tls, --ca and --cert"},
+        {"unexpected eof", "if the server does not use TLS, leave out --tls, --ca and --cert"},
+        {"certificate required", "--cert FILE and --key FILE give the client's certificate"},
         {"does it want TLS", "--tls connects with TLS, --ca FILE trusts the authority in FILE"},
         {"self-signed", "--ca FILE trusts the certificate in FILE"},
         {"unable to get local issuer", "--ca FILE trusts the authority in FILE"},
@@ -286,15 +288,29 @@ int rp_remote_fail(const rp_remote *r, rp_status st, const rp_error *err)
     return rp_remote_fail_after(r, NULL, st, err);
 }
 
+/* Writes how to resume the table that the command is about. */
+static const char *paused_hint(const rp_remote *r, char *text, size_t size)
+{
+    const rp_command *c = r->command;
+    bool is_known = c->first_table == 1 && r->flags->word_count > 0;
+    char name[100];
+
+    (void)rp_printable(is_known ? r->flags->words[0] : "TABLE",
+                       is_known ? strlen(r->flags->words[0]) : 5, name, sizeof name);
+    (void)snprintf(text, size, "reprise tables resume %s lets them continue", name);
+    return text;
+}
+
 int rp_remote_fail_after(const rp_remote *r, const char *done, rp_status st,
                          const rp_error *err)
 {
     const char *hint = rp_status_hint(st, err->text);
     int number = atomic_load(&r->interrupts.number);
+    char resume[160];
 
     rp_remote_rest(r);
     if (st == RP_DEADLINE && strstr(err->text, "paused by an administrator") != NULL)
-        hint = "reprise tables resume TABLE lets them continue";
+        hint = paused_hint(r, resume, sizeof resume);
     if (number != 0) return RP_EXIT_SIGNAL + number;
     assert(st != RP_OK);
     rp_remote_tell_left_out(r);

@@ -158,10 +158,10 @@ static rp_status unknown_action(const rp_command *c, const char *word, rp_proble
     best = synonym(word);
     if (best == NULL || !is_listed(c->actions, best)) best = rp_nearest_get(&nearest);
     if (best != NULL)
-        return rp_problem_set(problem, NULL, "%s: unknown action '%.100s', did you mean '%s'?",
-                              c->name, word, best);
-    return rp_problem_set(problem, NULL, "%s: unknown action '%.100s'; there are %s", c->name,
-                          word, c->actions);
+        return rp_problem_set(problem, NULL, "unknown action '%.100s', did you mean '%s'?",
+                              word, best);
+    return rp_problem_set(problem, NULL, "unknown action '%.100s'; there are %s", word,
+                          c->actions);
 }
 
 /* Checks the number of words, and the first one against the actions. */

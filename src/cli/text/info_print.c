@@ -49,7 +49,8 @@ static double bounded(double share)
 void rp_limiter_bar(rp_text_buffer *out, const rp_table_info *info, size_t width)
 {
     const rp_limiter_options *l = &info->limiter;
-    size_t inside = width - 2, at;
+    size_t inside = width - 2, length, at;
+    const char *word;
     double share;
 
     assert(width >= 5);
@@ -61,10 +62,12 @@ void rp_limiter_bar(rp_text_buffer *out, const rp_table_info *info, size_t width
         rp_text_buffer_repeat(out, '#', at);
         rp_text_buffer_repeat(out, '.', inside - at);
     } else if (rp_limiter_unbounded(l->min_diff) || rp_limiter_unbounded(l->max_diff)) {
-        at = inside > 4 ? (inside - 4) / 2 : 0;
+        word = info->paused != 0 ? "paused" : "free";
+        length = strlen(word) < inside ? strlen(word) : inside;
+        at = (inside - length) / 2;
         rp_text_buffer_repeat(out, ' ', at);
-        rp_text_buffer_add(out, "free", inside > 4 ? 4 : inside);
-        if (inside > 4) rp_text_buffer_repeat(out, ' ', inside - 4 - at);
+        rp_text_buffer_add(out, word, length);
+        rp_text_buffer_repeat(out, ' ', inside - length - at);
     } else {
         share = bounded((info->limiter_diff - l->min_diff) / (l->max_diff - l->min_diff));
         at = (size_t)(share * (double)(inside - 1) + 0.5);

@@ -61,7 +61,7 @@ bool rp_limiter_unbounded(double diff);
 
 /* Draws the state of a limiter, "[-----|-----]", in `width` (>= 5) columns. At the left end
  * samples wait, at the right end inserts wait. Without bounds the bar shows how many items are
- * missing until samples may be drawn, and after that "[    free    ]". */
+ * missing until samples may be drawn, and after that "[    free    ]", or "[   paused   ]". */
 void rp_limiter_bar(rp_text_buffer *out, const rp_table_info *info, size_t width);
 
 /* Writes a number of bytes in at most eight characters: "512 B", "1.5 KiB", "1023 MiB". Returns

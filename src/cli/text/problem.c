@@ -2,6 +2,7 @@
 #include "cli/text/problem.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -96,12 +97,19 @@ rp_status rp_setting_boolean(const rp_setting *v, bool *out, rp_problem *problem
 rp_status rp_setting_size(const rp_setting *v, uint64_t whole, uint64_t *out,
                           rp_problem *problem)
 {
-    if (v->quoted || !rp_parse_size(v->text, whole, out))
-        return expected(v,
-                        whole != 0 ? "a size such as 4GiB, or a part of the memory such as 80%"
-                                   : "a size such as 64MiB",
-                        problem);
-    return RP_OK;
+    size_t length = strlen(v->text), used;
+
+    if (!v->quoted && rp_parse_size(v->text, whole, out)) return RP_OK;
+    (void)expected(v,
+                   whole != 0 ? "a size such as 4GiB, or a part of the memory such as 80%"
+                              : "a size such as 64MiB",
+                   problem);
+    used = strlen(problem->text);
+    if (length > 0 && isdigit((unsigned char)v->text[0]) &&
+        isalpha((unsigned char)v->text[length - 1])) /* it may have an unknown unit */
+        (void)snprintf(problem->text + used, sizeof problem->text - used,
+                       "; units are KiB, MiB, GiB, TiB, or kB, MB, GB, TB");
+    return RP_INVALID;
 }
 
 rp_status rp_setting_duration(const rp_setting *v, int64_t unit_ms, int64_t high_ms,
