@@ -2,7 +2,6 @@
 #include "cli/text/problem.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -98,6 +97,7 @@ rp_status rp_setting_size(const rp_setting *v, uint64_t whole, uint64_t *out,
                           rp_problem *problem)
 {
     size_t length = strlen(v->text), used;
+    char last;
 
     if (!v->quoted && rp_parse_size(v->text, whole, out)) return RP_OK;
     (void)expected(v,
@@ -105,8 +105,8 @@ rp_status rp_setting_size(const rp_setting *v, uint64_t whole, uint64_t *out,
                               : "a size such as 64MiB",
                    problem);
     used = strlen(problem->text);
-    if (length > 0 && isdigit((unsigned char)v->text[0]) &&
-        isalpha((unsigned char)v->text[length - 1])) /* it may have an unknown unit */
+    last = length > 0 ? v->text[length - 1] : '\0';
+    if (v->text[0] >= '0' && v->text[0] <= '9' && (last | 0x20) >= 'a' && (last | 0x20) <= 'z')
         (void)snprintf(problem->text + used, sizeof problem->text - used,
                        "; units are KiB, MiB, GiB, TiB, or kB, MB, GB, TB");
     return RP_INVALID;
