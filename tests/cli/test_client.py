@@ -213,7 +213,7 @@ def test_waits_say_what_they_wait_for(server):
     answer(server, "tables", "pause", "replay", "--samples")
     env = clean_environment(REPRISE_SERVER=f"localhost:{server.port}")
     calls = [(["sample", "slow"], "the table has 0 items, min_size is 50", "waits longer"),
-             (["sample", "replay"], "samples are paused", "reprise tables resume TABLE"),
+             (["sample", "replay"], "samples are paused", "reprise tables resume replay"),
              (["insert", "queue", "-"], "is over max_diff 4", "waits longer")]
     started = [subprocess.Popen([REPRISE, *call, "--timeout", "2.5"], env=env, text=True,
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
