@@ -84,11 +84,11 @@ RP_API void rp_client_free(rp_client *client);
  * later, ends with RP_CANCELLED. Does nothing to a client of a store in this process. */
 RP_API void rp_client_give_up(rp_client *client);
 
-/* Writes why calls cannot reach the servers now: address and reason of the first shard without
- * a connection, and how many more there are, cut to fit `size` (>= 1). Writes "" if every shard
- * has a connection. Does no I/O: before the first call no shard has one. Safe from any thread.
- */
-RP_API void rp_client_why_away(rp_client *client, char *text, size_t size);
+/* Writes why calls cannot reach a shard now: its address and the reason, cut to fit `size`
+ * (>= 1); "" if it has a connection. Does no I/O: before the first call no shard has one.
+ * Returns how many calls to all shards have gone on without this one so far. Safe from any
+ * thread. */
+RP_API uint64_t rp_client_why_away(rp_client *client, size_t shard, char *text, size_t size);
 
 RP_API size_t rp_client_shard_count(const rp_client *client);
 /* Returns the address of a shard as it was given, "local" for a store. Valid as long as the
@@ -98,8 +98,8 @@ RP_API const char *rp_client_shard_address(const rp_client *client, size_t shard
 /* Statuses of all calls below: RP_DEADLINE and RP_CANCELLED (the wait ended), RP_UNAVAILABLE
  * (no connection; the text names address and reason), RP_DENIED, RP_UNAUTHENTICATED, and those
  * that each call names. A call goes to every shard and returns the first error other than
- * RP_UNAVAILABLE. Shards that cannot be reached are ignored, but if no shard can be reached,
- * the call returns RP_UNAVAILABLE. */
+ * RP_UNAVAILABLE. Shards that cannot be reached are ignored (rp_client_why_away() counts these
+ * calls), but if no shard can be reached, the call returns RP_UNAVAILABLE. */
 
 /* One table of one shard. A Reverb server does not report bytes, waiting calls or the weight of
  * a prioritized table: these are 0. */

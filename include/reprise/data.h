@@ -33,7 +33,9 @@ typedef enum rp_data_state {
     RP_DATA_OPEN = 1,    /* fine, and not sealed: it was being written */
     RP_DATA_TORN = 2,    /* its end is incomplete; no acknowledged change is lost */
     RP_DATA_DAMAGED = 3, /* `problem` has the reason */
-    RP_DATA_UNUSED = 4,  /* no checkpoint needs it */
+    RP_DATA_UNUSED = 4,  /* neither a checkpoint nor the journal needs it */
+    RP_DATA_JOURNALLED =
+        5, /* a segment that no checkpoint needs, but changes in the journal may */
 } rp_data_state;
 
 enum { RP_DATA_PATH_BYTES = 96 };
@@ -58,7 +60,7 @@ typedef struct rp_data_summary {
     uint64_t damaged, torn, unused; /* files */
     uint64_t checkpoint;            /* number of the one that a server would load; 0: none */
     uint64_t tables, items, lsn;    /* of that checkpoint */
-    uint64_t journalled;            /* journal records after that checkpoint, if `thorough` */
+    uint64_t journalled; /* journal records after that checkpoint, if they are counted */
 } rp_data_summary;
 
 /* Zero-initialise it; fields marked * must be set. */
@@ -67,6 +69,7 @@ typedef struct rp_data_look_options {
     bool thorough; /* read every byte: check all checksums, the chain of each record to the one
                       before it, and that all blocks and chunks exist to which a checkpoint
                       refers. Otherwise read headers and manifests only */
+    bool counts_journal; /* count the records of the journal, even if not thorough */
     /* Called for each file: CURRENT, checkpoints, segments, journal, RUNS, others; files of one
      * kind in order of their numbers. */
     void (*on_file)(void *ctx, const rp_data_file *file);

@@ -166,8 +166,10 @@ RP_API void rp_server_drain(rp_server *server, int64_t grace_ms);
 
 /* The first half of rp_server_drain(), which may be called repeatedly: accepts no new
  * connections and calls, and waits until the open ones have ended. RP_DEADLINE: some are left;
- * wait again, or free the server. `wait.cancel` is ignored. */
-RP_API RP_NODISCARD rp_status rp_server_drain_wait(rp_server *server, rp_wait wait);
+ * wait again, or free the server. `*calls` (may be NULL) gets the number of calls that are open
+ * then. `wait.cancel` is ignored. */
+RP_API RP_NODISCARD rp_status rp_server_drain_wait(rp_server *server, rp_wait wait,
+                                                   size_t *calls);
 
 /* Ends all connections and threads at once, and frees the server. */
 RP_API void rp_server_free(rp_server *server); /* NULL is fine */

@@ -267,7 +267,7 @@ fail:
 static rp_status do_drain(void *arg, rp_wait wait, rp_error *err)
 {
     (void)err;
-    return rp_server_drain_wait(arg, wait);
+    return rp_server_drain_wait(arg, wait, NULL);
 }
 
 /* Stops the server. Clears self->server first, so that no other thread stops it as well.

@@ -74,26 +74,21 @@ rp_status rp_client_get_connections(rp_client *client, rp_client_connections *ou
     return st;
 }
 
-void rp_client_why_away(rp_client *client, char *text, size_t size)
+uint64_t rp_client_why_away(rp_client *client, size_t shard, char *text, size_t size)
 {
     rp_client_live *live = NULL;
-    size_t away = 0, used;
+    const rp_channel *channel;
 
     assert(size > 0);
     text[0] = '\0';
-    if (client->store != NULL || rp_client_get_live(client, &live, NULL) != RP_OK) return;
-    for (size_t i = 0; i < live->channel_count; i++) {
-        const rp_channel *channel = live->channels[i];
-
-        if (rp_channel_is_connected(channel)) continue;
-        if (away++ > 0) continue;
+    if (client->store != NULL || rp_client_get_live(client, &live, NULL) != RP_OK) return 0;
+    assert(shard < live->channel_count);
+    channel = live->channels[shard];
+    if (!rp_channel_is_connected(channel)) {
         rp_channel_why(channel, text, size);
         if (text[0] == '\0')
             (void)snprintf(text, size, "%.80s: not connected yet",
-                           rp_client_shard_address(client, i));
+                           rp_client_shard_address(client, shard));
     }
-    used = strlen(text);
-    if (away > 1)
-        (void)snprintf(text + used, size - used, "; nor to %zu more server%s", away - 1,
-                       away == 2 ? "" : "s");
+    return rp_channel_left_out(channel);
 }

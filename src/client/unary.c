@@ -313,8 +313,11 @@ rp_status rp_unary_result(const rp_unary *u, rp_error *err)
             bad = a;
         }
     }
-    if (bad == NULL || (has_result && is_away(bad))) return RP_OK;
-    return rp_fail(err, bad->status, "%s", bad->text);
+    if (bad != NULL && !(has_result && is_away(bad)))
+        return rp_fail(err, bad->status, "%s", bad->text);
+    for (size_t i = 0; i < u->count; i++)
+        if (is_away(&u->parts[i].response)) rp_channel_count_left_out(u->parts[i].channel);
+    return RP_OK;
 }
 
 void rp_unary_free(rp_unary *u)

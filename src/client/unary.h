@@ -34,7 +34,7 @@ RP_NODISCARD rp_status rp_unary_call(rp_client *client, const rp_unary_request *
 const rp_unary_response *rp_unary_response_of(const rp_unary *unary, size_t i);
 size_t rp_unary_count(const rp_unary *unary);
 /* Returns the status of the whole call, by the rule in reprise/client.h for calls to all
- * shards. */
+ * shards. Counts the shards that it leaves out (rp_client_why_away()): call it once. */
 rp_status rp_unary_result(const rp_unary *unary, rp_error *err);
 void rp_unary_free(rp_unary *unary); /* NULL is fine */
 

@@ -52,8 +52,8 @@ def ask(server, *arguments, **options):
 
 
 def without_notices(text):
-    """Standard error without the lines about a wait, which a busy machine makes long."""
-    return re.sub(r"^reprise \w+: waiting for .*\n", "", text, flags=re.MULTILINE)
+    """Standard error without the lines about a wait, which a busy machine makes long, and notes."""
+    return re.sub(r"^reprise \w+: (waiting for|note:) .*\n", "", text, flags=re.MULTILINE)
 
 
 def answer(server, *arguments, **options):

@@ -138,12 +138,14 @@ def test_an_address_in_use_is_a_failure_with_advice(serve):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_drains_and_the_status_is_0(serve, number):
-    server = serve("--port=0", "--drain-seconds=1h", "--log-level=debug")
+    server = serve("--port=0", "--drain-seconds=1h")
     connection = open_call(server.port)
 
     server.signal(number)
-    fields = server.wait_for("draining")
+    fields = server.wait_for("draining")  # which says that it waits, and for how many (issue 26)
     assert fields["signal"] == number.name[3:] and float(fields["seconds"]) == 3600
+    assert fields["level"] == "info" and fields["calls"] == "1"
+    assert "a second signal stops at once" in fields["note"]
     with pytest.raises(subprocess.TimeoutExpired):  # the call is still open
         server.process.wait(0.3)
     connection.close()
@@ -159,11 +161,11 @@ def test_open_calls_are_ended_after_the_drain_time(serve):
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
         assert time.monotonic() - begin > 0.25
-    assert server.events() == ["serving", "stopped"]
+    assert server.events() == ["serving", "draining", "stopped"]
 
 
 def test_a_second_signal_stops_at_once(serve):
-    server = serve("--port=0", "--drain-seconds=1h", "--log-level=debug")
+    server = serve("--port=0", "--drain-seconds=1h")
     with open_call(server.port):
         server.signal(signal.SIGTERM)
         server.wait_for("draining")
@@ -200,7 +202,7 @@ def test_a_reload_takes_limits_and_the_log_level(serve, tmp_path):
     limits = json.loads(get(server.port, "/v1/info")[1])["server"]["limits"]
     assert (limits["streams"], limits["items"]) == (8, 5)  # flags still win
     server.signal(signal.SIGTERM)
-    server.wait_for("draining")  # which is of level debug
+    assert server.wait_for("draining")["level"] == "debug"  # no call is open
     assert server.wait() == 0
 
 

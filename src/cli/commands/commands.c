@@ -89,15 +89,15 @@ static const rp_command help_command = {
 };
 
 const rp_command *const rp_commands[] = {
-    &serve_command,         &rp_info_command,   &rp_top_command,    &rp_clients_command,
-    &rp_watch_command,      &rp_sample_command, &rp_insert_command, &rp_tables_command,
-    &rp_checkpoint_command, &rp_data_command,   &rp_runs_command,   &rp_shell_command,
-    &rp_bench_command,
+    &serve_command,     &rp_info_command,       &rp_top_command,    &rp_clients_command,
+    &rp_watch_command,  &rp_why_command,        &rp_sample_command, &rp_insert_command,
+    &rp_tables_command, &rp_checkpoint_command, &rp_data_command,   &rp_runs_command,
+    &rp_shell_command,  &rp_bench_command,
 #ifdef RP_HAVE_RL
-    &rp_train_command,      &rp_eval_command,   &rp_play_command,   &rp_export_command,
+    &rp_train_command,  &rp_eval_command,       &rp_play_command,   &rp_export_command,
     &rp_tune_command,
 #endif
-    &version_command,       &help_command,
+    &version_command,   &help_command,
 };
 
 const size_t rp_command_count = sizeof rp_commands / sizeof rp_commands[0];
@@ -114,10 +114,21 @@ static int unknown_command(const char *name)
     rp_nearest nearest;
     rp_problem problem;
 
+    for (size_t i = 0; i < rp_command_count; i++) {
+        if (!rp_has_action(rp_commands[i], name)) continue;
+        (void)fprintf(stderr, "reprise: unknown command '%s', did you mean '%s %s'?\n", name,
+                      rp_commands[i]->name, name);
+        return EXIT_MISUSE;
+    }
     rp_nearest_init(&nearest, name);
     for (size_t i = 0; i < rp_command_count; i++)
         rp_nearest_offer(&nearest, rp_commands[i]->name);
-    if (rp_nearest_get(&nearest) != NULL)
+    if (name[0] == '-')
+        (void)rp_problem_set(&problem, NULL,
+                             "option '%.100s' before the command: options come after it, as in "
+                             "reprise info %.100s",
+                             name, name);
+    else if (rp_nearest_get(&nearest) != NULL)
         (void)rp_problem_set(&problem, NULL, "unknown command '%.100s', did you mean '%s'?",
                              name, rp_nearest_get(&nearest));
     else
@@ -198,7 +209,10 @@ static int run_command(const rp_command *command, int argc, char *const *argv)
     rp_problem problem;
 
     if (rp_flags_parse(command, argc, argv, &flags, &problem) != RP_OK) {
-        (void)fprintf(stderr, "reprise: %s\n", problem.text);
+        if (command == &serve_command)
+            (void)fprintf(stderr, "reprise: %s\n", problem.text);
+        else
+            (void)fprintf(stderr, "reprise %s: %s\n", command->name, problem.text);
         return EXIT_MISUSE;
     }
     if (flags.help) {

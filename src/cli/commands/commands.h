@@ -26,6 +26,7 @@ extern const rp_command rp_top_command;
 extern const rp_command rp_train_command;
 extern const rp_command rp_tune_command;
 extern const rp_command rp_watch_command;
+extern const rp_command rp_why_command;
 
 /* Runs a whole command line; without words, on a terminal, the shell. Returns the exit status:
  * 0 for success, 1 for a failure, 2 for misuse, 130 if Ctrl-C ended it. */

@@ -70,7 +70,7 @@ typedef struct data {
 } data;
 
 /* Returns advice for an error, or NULL. */
-static const char *hint(const data *d, rp_status st)
+static const char *hint(const data *d, rp_status st, const char *text_)
 {
     switch (st) {
     case RP_CORRUPT:
@@ -78,7 +78,13 @@ static const char *hint(const data *d, rp_status st)
         if (strcmp(d->action, "convert") == 0)
             return "reprise data salvage copies what can be read to a new directory";
         return NULL;
-    case RP_NOT_FOUND: return "reprise data list DIR shows what is there";
+    case RP_NOT_FOUND:
+        if (strstr(text_, "has no table") != NULL)
+            return "reprise data dump DIR --items 0 lists the tables";
+        if (strstr(text_, "no such directory") != NULL ||
+            strstr(text_, "no data of reprise") != NULL)
+            return "give the directory of reprise serve --data";
+        return "reprise data list DIR shows what is there";
     case RP_EXISTS: return "name a directory that is not there yet";
     case RP_NO_RESOURCE: return "this needs memory and disk for all of the data";
     default: return NULL;
@@ -87,7 +93,7 @@ static const char *hint(const data *d, rp_status st)
 
 static int fail(data *d, rp_status st, const rp_error *err)
 {
-    const char *next = hint(d, st);
+    const char *next = hint(d, st, err->text);
     rp_text_buffer safe = {0};
 
     assert(st != RP_OK);
@@ -268,6 +274,23 @@ static void on_item(void *ctx, const char *table, const rp_sample *item)
     print_some(d);
 }
 
+/* Says how many changes are in the journal only. */
+static void tell_journal(const data *d)
+{
+    const rp_data_look_options o = {.directory = d->flags->words[1], .counts_journal = true};
+    rp_data_summary s;
+    rp_error err = {0};
+
+    if (rp_data_look(&o, &s, &err) != RP_OK || s.journalled == 0) return;
+    (void)fflush(stdout);
+    (void)fprintf(stderr,
+                  "reprise data: %" PRIu64
+                  " record%s of the journal %s not in checkpoint %" PRIu64
+                  ", which this is; reprise data salvage DIR NEW applies %s\n",
+                  s.journalled, rp_plural(s.journalled), s.journalled == 1 ? "is" : "are",
+                  s.checkpoint, s.journalled == 1 ? "it" : "them");
+}
+
 static int run_dump(data *d)
 {
     rp_data_dump_options o = {
@@ -287,7 +310,9 @@ static int run_dump(data *d)
     warn_if_locked(o.directory);
     st = rp_data_dump(&o, &err);
     status = print(d, EXIT_SUCCESS);
-    return st == RP_OK ? status : fail(d, st, &err);
+    if (st != RP_OK) return fail(d, st, &err);
+    if (o.checkpoint == 0) tell_journal(d);
+    return status;
 }
 
 static void on_event(void *ctx, const char *event)
@@ -295,8 +320,12 @@ static void on_event(void *ctx, const char *event)
     data *d = ctx;
     rp_text_buffer safe = {0};
 
+    /* A server would move the file; this command changes nothing. */
+    const char *moved = strstr(event, ": moved to quarantine");
+
     rp_progress_bar_end(&d->bar);
-    rp_text_buffer_put_safe(&safe, event, strlen(event));
+    rp_text_buffer_put_safe(&safe, event,
+                            moved != NULL ? (size_t)(moved - event) : strlen(event));
     (void)fprintf(stderr, "reprise data: %s\n", rp_text_buffer_text(&safe));
     rp_text_buffer_deinit(&safe);
 }
@@ -320,8 +349,9 @@ static void report(data *d, const rp_data_moved *moved)
         rp_json_close(&d->buffer, '}');
     } else {
         rp_text_buffer_put_safe(&d->buffer, moved->path, strlen(moved->path));
-        rp_text_buffer_format(&d->buffer, ": %" PRIu64 " items in %" PRIu64 " tables, %s",
-                              moved->items, moved->tables,
+        rp_text_buffer_format(&d->buffer, ": %" PRIu64 " item%s in %" PRIu64 " table%s, %s",
+                              moved->items, rp_plural(moved->items), moved->tables,
+                              rp_plural(moved->tables),
                               rp_size_text(moved->bytes, size, sizeof size));
     }
     rp_text_buffer_put(&d->buffer, "\n");

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/text/progress_bar.h"
+#include "cli/text/signature_spec.h"
 #include "cli/text/units.h"
 
 static const char *name_of_kind(rp_data_kind kind)
@@ -30,6 +31,7 @@ static const char *name_of_state(rp_data_state state)
     case RP_DATA_TORN: return "torn";
     case RP_DATA_DAMAGED: return "damaged";
     case RP_DATA_UNUSED: return "unused";
+    case RP_DATA_JOURNALLED: return "journal";
     }
     return "unknown";
 }
@@ -54,6 +56,8 @@ static void details(const rp_data_file *f, char *text, size_t size)
         (void)snprintf(text, size, "%" PRIu64 " item%s in %" PRIu64 " table%s%s", f->items,
                        rp_plural(f->items), f->tables, rp_plural(f->tables),
                        f->current ? ", current" : "");
+    else if (f->state == RP_DATA_JOURNALLED)
+        (void)snprintf(text, size, "changes in the journal may need it");
     else if (f->kind == RP_DATA_SEGMENT && f->bytes > 0)
         (void)snprintf(text, size, "%d %% live",
                        (int)(100.0 * (double)f->live_bytes / (double)f->bytes));
@@ -164,12 +168,14 @@ void rp_data_summary_json(rp_text_buffer *out, const rp_data_summary *s)
 void rp_data_table_words(rp_text_buffer *out, const rp_table_info *t)
 {
     rp_text_buffer_put_safe(out, t->name, strlen(t->name));
-    rp_text_buffer_format(out,
-                          ": %" PRId64 " of %" PRId64 " items, sampler %s, remover %s, %" PRId64
-                          " inserts, %" PRId64 " samples, %" PRId64 " deletes\n",
-                          t->size, t->max_size, rp_selector_name(t->sampler.kind),
-                          rp_selector_name(t->remover.kind), t->inserts, t->samples,
-                          t->deletes);
+    rp_text_buffer_format(
+        out,
+        ": %" PRId64 " of %" PRId64 " item%s, sampler %s, remover %s, %" PRId64
+        " insert%s, %" PRId64 " sample%s, %" PRId64 " delete%s\n",
+        t->size, t->max_size, rp_plural((uint64_t)t->max_size),
+        rp_selector_name(t->sampler.kind), rp_selector_name(t->remover.kind), t->inserts,
+        rp_plural((uint64_t)t->inserts), t->samples, rp_plural((uint64_t)t->samples),
+        t->deletes, rp_plural((uint64_t)t->deletes));
 }
 
 static void selector_json(rp_text_buffer *out, const char *key,
@@ -217,7 +223,7 @@ void rp_data_table_json(rp_text_buffer *out, const rp_table_info *t)
 static void shape_words(rp_text_buffer *out, const rp_trajectory_column *column)
 {
     assert(column->shape.rank >= 0 && column->shape.rank <= RP_MAX_RANK);
-    rp_text_buffer_format(out, "%s [", rp_dtype_name(column->dtype));
+    rp_text_buffer_format(out, "%s [", rp_dtype_text(column->dtype));
     for (int32_t i = 0; i < column->shape.rank; i++)
         rp_text_buffer_format(out, "%s%" PRId64, i > 0 ? ", " : "", column->shape.dims[i]);
     rp_text_buffer_put(out, "]");
@@ -259,7 +265,7 @@ void rp_data_item_json(rp_text_buffer *out, const char *table, const rp_sample *
 
         rp_json_open(out, '{');
         rp_json_key(out, "dtype");
-        rp_json_put_text(out, rp_dtype_name(column.dtype));
+        rp_json_put_text(out, rp_dtype_text(column.dtype));
         rp_json_key(out, "shape");
         rp_json_open(out, '[');
         for (int32_t k = 0; k < column.shape.rank; k++)

@@ -9,7 +9,8 @@
  *   V1  variant_count <= RP_MAX_COLUMNS; variants differ in column or shape;
  *   V2  after find_variants(), latest[i] is a variant of column i with the shape of its value;
  *   V3  an outcome with `input` has the status RP_INVALID;
- *   V4  keys[0 .. inserted - 1] are those of the items, unless lacks_keys. */
+ *   V4  keys[0 .. inserted - 1] are those of the items, unless lacks_keys;
+ *   V5  origins[n % ORIGINS] is that of item n, for the last ORIGINS items. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +29,17 @@
 #include "cli/text/units.h"
 #include "reprise/trajectory_writer.h"
 
-enum { FIRST_KEYS = 64, MOST_KEYS = 1 << 20 };
+enum {
+    FIRST_KEYS = 64,
+    MOST_KEYS = 1 << 20,
+    ORIGINS = 1 << 17, /* more items than a writer holds that are not confirmed */
+};
+
+/* Where an item comes from. */
+typedef struct origin {
+    uint64_t key;
+    rp_place place; /* file NULL: `line` is its index in the arrays */
+} origin;
 
 typedef enum option { PRIORITY, OPTIONS } option;
 
@@ -81,6 +92,9 @@ typedef struct insertion {
     uint64_t confirmed; /* items of the writers before this one that are in the table */
     uint64_t *keys;     /* V4 */
     size_t key_capacity;
+    origin *origins; /* V5; NULL: no memory */
+    rp_place place;  /* of the next item */
+    bool is_named;   /* the input has names of columns */
     bool lacks_keys; /* they are not wanted, too many, or there is no memory for them */
     rp_ref refs[RP_MAX_COLUMNS];
     rp_value values[RP_MAX_COLUMNS];
@@ -154,17 +168,29 @@ static rp_status flush(insertion *in, rp_error *err)
     return st == RP_OK && confirmed(in) < in->inserted ? RP_DEADLINE : st;
 }
 
+/* Remembers the item that was just created (V4, V5). */
+static void keep_key(insertion *in, uint64_t key)
+{
+    uint64_t *place = place_key(in);
+
+    if (place != NULL) *place = key;
+    if (in->origins == NULL) in->origins = calloc(ORIGINS, sizeof *in->origins);
+    if (in->origins != NULL) in->origins[in->inserted % ORIGINS] = (origin){key, in->place};
+    in->inserted++;
+}
+
 /* Creates an item, as soon as the writer has room for one more. */
 static rp_status create(insertion *in, const rp_new_item *item, rp_error *err)
 {
     rp_slices slices = rp_slices_begin(&in->r);
-    uint64_t *key = place_key(in);
+    uint64_t key = 0;
     rp_status st;
 
     do
-        st = rp_trajectory_writer_create_item(in->writer, item, rp_slices_wait(&slices), key,
+        st = rp_trajectory_writer_create_item(in->writer, item, rp_slices_wait(&slices), &key,
                                               err);
     while (rp_slices_again(&slices, st, err));
+    if (st == RP_OK) keep_key(in, key);
     return st;
 }
 
@@ -224,9 +250,7 @@ static bool insert_item(insertion *in, const char *const *names, const rp_tensor
     o->st = rp_trajectory_writer_append(in->writer, in->values, count, 0, in->refs, &o->err);
     if (o->st == RP_OK)
         o->st = create(in, &(rp_new_item){in->table, priority, in->columns, count}, &o->err);
-    if (o->st != RP_OK) return false;
-    in->inserted++;
-    return true;
+    return o->st == RP_OK;
 }
 
 typedef struct array {
@@ -394,11 +418,13 @@ static bool insert_arrays(insertion *in, outcome *o)
                              all.priorities.path);
         good = bad_input(o);
     }
+    in->is_named = true;
     items = good ? (size_t)all.list[0].tensor.shape.dims[0] : 0;
     for (size_t c = 0; c < all.count && good; c++) names[c] = all.order[c]->name;
     for (size_t i = 0; i < items && good; i++) {
         double priority = in->priority;
 
+        in->place = (rp_place){NULL, i, 0};
         for (size_t c = 0; c < all.count; c++) tensors[c] = row_of(all.order[c], i);
         if (all.priorities.bytes != NULL && !in->priority_given)
             priority =
@@ -438,6 +464,8 @@ static bool insert_line(insertion *in, const char *line, size_t size, rp_line_co
         rp_item_line_parse(&arena, line, size, columns, place, &item, &o->problem) == RP_OK ||
         bad_input(o);
     if (good) {
+        in->place = *place;
+        in->is_named = in->is_named || item.is_named;
         priority = item.has_priority && !in->priority_given ? item.priority : in->priority;
         good = insert_item(in, columns->names, item.tensors, columns->count, priority, o);
         if (!good && o->st == RP_INVALID) {
@@ -542,12 +570,60 @@ static int report(insertion *in)
     return status;
 }
 
+/* Writes where the item comes from that an error of a server names by its key, and takes its
+ * number, which counts within a message, out of the error. */
+static void name_origin(const insertion *in, rp_error *err, char *from, size_t size)
+{
+    static const char words[] = ", key ";
+    char *at = strstr(err->text, ": item "), *key = at != NULL ? strstr(at, words) : NULL;
+    uint64_t value = key != NULL ? strtoull(key + sizeof words - 1, NULL, 10) : 0;
+
+    from[0] = '\0';
+    for (size_t i = 0; key != NULL && in->origins != NULL && i < ORIGINS; i++) {
+        const origin *o = &in->origins[i];
+
+        if (o->key != value || i >= in->inserted) continue;
+        if (o->place.file != NULL)
+            (void)snprintf(from, size, "%.200s:%zu: ", o->place.file, o->place.line);
+        else
+            (void)snprintf(from, size,
+                           "row %zu of the arrays (the first is 0): ", o->place.line);
+        memmove(at + 2, key + 2, strlen(key + 2) + 1);
+        return;
+    }
+}
+
+/* Says, once, that a table without a signature does not keep the names of the input. */
+static void note_names(const insertion *in)
+{
+    if (in->signature != NULL || !in->is_named || in->r.json || in->inserted == 0) return;
+    (void)fflush(stdout);
+    (void)fprintf(
+        stderr,
+        "reprise insert: note: table '%.100s' has no signature, so it keeps the order of "
+        "the columns, not their names; reprise tables create --column NAME=SPEC makes "
+        "a table with one\n",
+        in->table);
+}
+
+static int fail_input(insertion *in, rp_problem *problem)
+{
+    size_t used = strlen(problem->text);
+    uint64_t count = confirmed(in);
+
+    if (count > 0)
+        (void)snprintf(problem->text + used, sizeof problem->text - used,
+                       "; the %llu item%s before it %s inserted", (unsigned long long)count,
+                       rp_plural(count), count == 1 ? "is" : "are");
+    return rp_remote_problem(&in->r, problem);
+}
+
 static int insert_all(insertion *in)
 {
     const rp_flags *f = in->r.flags;
     size_t arrays_given = 0;
     outcome o = {0};
-    char done[64];
+    char done[320], place[256];
     bool good;
 
     for (size_t i = 1; i < f->word_count; i++) arrays_given += ends_with(f->words[i], ".npy");
@@ -568,11 +644,15 @@ static int insert_all(insertion *in)
             good = false;
         }
     }
-    if (good && atomic_load(&in->r.interrupts.number) == 0) return report(in);
-    if (o.input) return rp_remote_problem(&in->r, &o.problem);
+    if (good && atomic_load(&in->r.interrupts.number) == 0) {
+        note_names(in);
+        return report(in);
+    }
+    if (o.input) return fail_input(in, &o.problem);
     if (in->inserted == 0) return rp_remote_fail(&in->r, o.st, &o.err);
-    (void)snprintf(done, sizeof done, "%llu item%s inserted", (unsigned long long)confirmed(in),
-                   confirmed(in) == 1 ? " is" : "s are");
+    name_origin(in, &o.err, place, sizeof place);
+    (void)snprintf(done, sizeof done, "%s%llu item%s inserted", place,
+                   (unsigned long long)confirmed(in), confirmed(in) == 1 ? " is" : "s are");
     return rp_remote_fail_after(&in->r, done, o.st, &o.err);
 }
 
@@ -593,6 +673,7 @@ static int run(const rp_flags *flags)
     if (status == 0) status = insert_all(&in);
     rp_trajectory_writer_free(in.writer);
     free(in.keys);
+    free(in.origins);
     rp_table_list_deinit(&in.list);
     rp_remote_close(&in.r);
     return status;

@@ -49,6 +49,24 @@ int64_t rp_patience_next(int64_t since_ns, int64_t due_ns, int64_t now_ns)
     return due_ns;
 }
 
+/* Writes why the first shard without a connection has none, and how many more there are. */
+static void why_away(rp_client *client, char *text, size_t size)
+{
+    size_t more = 0, used;
+    char other[RP_ERROR_TEXT_BYTES];
+
+    text[0] = '\0';
+    for (size_t i = 0; i < rp_client_shard_count(client); i++) {
+        (void)rp_client_why_away(client, i, other, sizeof other);
+        if (other[0] != '\0' && text[0] != '\0') more++;
+        if (text[0] == '\0') (void)snprintf(text, size, "%s", other);
+    }
+    used = strlen(text);
+    if (more > 0)
+        (void)snprintf(text + used, size - used, "; nor to %zu more server%s", more,
+                       rp_plural(more));
+}
+
 /* Says what the wait in progress waits for. With the lock held, which is released meanwhile. */
 static void say(rp_patience *p)
 {
@@ -56,7 +74,7 @@ static void say(rp_patience *p)
     char text[RP_ERROR_TEXT_BYTES];
 
     (void)pthread_mutex_unlock(&p->lock);
-    rp_client_why_away(p->client, text, sizeof text);
+    why_away(p->client, text, sizeof text);
     if (text[0] == '\0')
         (void)snprintf(text, sizeof text, "no response from %.200s yet", p->addresses);
     rp_patience_say(p->command, text, since_ns, until_ns);

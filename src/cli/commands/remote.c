@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "reprise/printable.h"
+
 enum {
     DEFAULT_TIMEOUT_MS = 10 * 1000,
     MAX_TIMEOUT_MS = 7 * 24 * 60 * 60 * 1000,
@@ -144,6 +146,7 @@ int rp_remote_connect(rp_remote *r)
     if (st == RP_OK) st = rp_client_new(r->addresses, &r->options, &r->client, &err);
     if (st == RP_OK) {
         r->patience = rp_patience_new(r->command->name, r->addresses, r->client);
+        r->told = calloc(rp_client_shard_count(r->client), sizeof *r->told);
         return 0;
     }
     (void)rp_remote_fail(r, st, &err);
@@ -154,6 +157,8 @@ void rp_remote_close(rp_remote *r)
 {
     rp_patience_free(r->patience);
     rp_client_free(r->client);
+    rp_left_out_deinit(&r->change);
+    free(r->told);
     rp_interrupts_stop(&r->interrupts);
     rp_arena_deinit(&r->arena);
 }
@@ -208,10 +213,37 @@ bool rp_slices_again(rp_slices *s, rp_status st, const rp_error *err)
     return true;
 }
 
-const char *rp_status_hint(rp_status st)
+/* Returns advice for a server that cannot be reached, by a part of the reason. */
+static const char *unavailable_hint(const char *text)
+{
+    static const struct {
+        const char *part, *hint;
+    } hints[] = {
+        {"wrong version number",
+         "the server does not use TLS: leave out --tls, --ca and --cert"},
+        {"unexpected eof", "if the server does not use TLS, leave out --tls, --ca and --cert"},
+        {"certificate required", "--cert FILE and --key FILE give the client's certificate"},
+        {"does it want TLS", "--tls connects with TLS, --ca FILE trusts the authority in FILE"},
+        {"self-signed", "--ca FILE trusts the certificate in FILE"},
+        {"unable to get local issuer", "--ca FILE trusts the authority in FILE"},
+        {"mismatch", "--server has to be a name or address for which the certificate was made"},
+        {"has expired", "the server needs a new certificate"},
+        {"Connection refused", "reprise serve starts a server, --server names another"},
+        {"No such file",
+         "reprise serve --listen starts a server there, --server names another"},
+    };
+
+    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
+        if (strstr(text, hints[i].part) != NULL) return hints[i].hint;
+    return strstr(text, "TLS: ") != NULL || strstr(text, "certificate") != NULL
+               ? NULL
+               : "--server names another server";
+}
+
+const char *rp_status_hint(rp_status st, const char *text)
 {
     switch (st) {
-    case RP_UNAVAILABLE: return "reprise serve starts a server, --server names another";
+    case RP_UNAVAILABLE: return unavailable_hint(text);
     case RP_DEADLINE: return "--timeout SECONDS waits longer";
     case RP_UNAUTHENTICATED: return "give a token with --token-file FILE";
     case RP_DENIED: return "the call needs a token with another role";
@@ -221,22 +253,67 @@ const char *rp_status_hint(rp_status st)
     }
 }
 
+void rp_remote_begin_change(rp_remote *r)
+{
+    rp_left_out_begin(&r->change, r->client);
+}
+
+void rp_remote_end_change(rp_remote *r)
+{
+    rp_left_out_end(&r->change, r->client);
+    for (size_t i = 0; r->told != NULL && i < rp_client_shard_count(r->client); i++)
+        for (size_t k = 0; k < r->change.count; k++)
+            if (r->change.list[k].address == rp_client_shard_address(r->client, i))
+                r->told[i] = true;
+}
+
+void rp_remote_tell_left_out(const rp_remote *r)
+{
+    size_t shards = r->client != NULL ? rp_client_shard_count(r->client) : 0;
+    char safe[2 * RP_ERROR_TEXT_BYTES];
+    rp_unreachable u;
+
+    for (size_t i = 0; r->told != NULL && i < shards; i++) {
+        if (r->told[i] || rp_unreachable_set(&u, r->client, i) == 0) continue;
+        r->told[i] = true;
+        (void)fflush(stdout);
+        (void)rp_printable(u.error, strlen(u.error), safe, sizeof safe);
+        (void)fprintf(stderr, "reprise %s: warning: %s: %s; the command goes on without it\n",
+                      r->command->name, u.address, safe);
+    }
+}
+
 int rp_remote_fail(const rp_remote *r, rp_status st, const rp_error *err)
 {
     return rp_remote_fail_after(r, NULL, st, err);
 }
 
+/* Writes how to resume the table that the command is about. */
+static const char *paused_hint(const rp_remote *r, char *text, size_t size)
+{
+    const rp_command *c = r->command;
+    bool is_known = c->first_table == 1 && r->flags->word_count > 0;
+    char name[100];
+
+    (void)rp_printable(is_known ? r->flags->words[0] : "TABLE",
+                       is_known ? strlen(r->flags->words[0]) : 5, name, sizeof name);
+    (void)snprintf(text, size, "reprise tables resume %s lets them continue", name);
+    return text;
+}
+
 int rp_remote_fail_after(const rp_remote *r, const char *done, rp_status st,
                          const rp_error *err)
 {
-    const char *hint = rp_status_hint(st);
+    const char *hint = rp_status_hint(st, err->text);
     int number = atomic_load(&r->interrupts.number);
+    char resume[160];
 
     rp_remote_rest(r);
     if (st == RP_DEADLINE && strstr(err->text, "paused by an administrator") != NULL)
-        hint = "reprise tables resume TABLE lets them continue";
+        hint = paused_hint(r, resume, sizeof resume);
     if (number != 0) return RP_EXIT_SIGNAL + number;
     assert(st != RP_OK);
+    rp_remote_tell_left_out(r);
     (void)fflush(stdout);
     (void)fprintf(stderr, "reprise %s: %s%s%s%s%s\n", r->command->name,
                   done != NULL ? done : "", done != NULL ? ": " : "",
@@ -264,6 +341,7 @@ int rp_remote_print(const rp_remote *r, rp_text_buffer *buffer)
     rp_problem problem;
 
     rp_remote_rest(r);
+    rp_remote_tell_left_out(r);
     if (buffer->failed) {
         (void)rp_problem_memory(&problem);
         return rp_remote_problem(r, &problem);

@@ -5,6 +5,7 @@
 #define RP_CLI_COMMANDS_REMOTE_H
 
 #include "cli/commands/interrupts.h"
+#include "cli/commands/left_out.h"
 #include "cli/commands/patience.h"
 #include "cli/help/flags.h"
 #include "cli/text/arena.h"
@@ -41,6 +42,8 @@ typedef struct rp_remote {
     rp_client *client;     /* NULL until rp_remote_connect() */
     rp_patience *patience; /* says what waits wait for; NULL: nothing is said */
     const char *addresses; /* of the servers */
+    bool *told;            /* of each server: the user knows that it is left out; may be NULL */
+    rp_left_out change;    /* servers that the latest change has not reached */
     bool given;            /* the user gave `addresses`; false: it is the default address */
     rp_client_options options;
     int64_t timeout_ms; /* 0: no limit */
@@ -90,11 +93,20 @@ int rp_remote_fail_after(const rp_remote *remote, const char *done, rp_status st
 int rp_remote_problem(const rp_remote *remote, const rp_problem *problem); /* 1 */
 int rp_remote_misuse(const rp_remote *remote, const rp_problem *problem);
 
+/* Enclose a call that changes all servers. Afterwards `change` has those that it has not
+ * reached: the command reports them itself. */
+void rp_remote_begin_change(rp_remote *remote);
+void rp_remote_end_change(rp_remote *remote);
+
+/* Prints a warning for each server that calls have left out, once. Printing output or an error
+ * does it as well. */
+void rp_remote_tell_left_out(const rp_remote *remote);
+
 /* Prints the text to standard output and clears it. Returns 0; if the buffer ran out of memory,
  * prints an error and returns 1. */
 int rp_remote_print(const rp_remote *remote, rp_text_buffer *buffer);
 
-/* Returns advice for a status, or NULL. Static. */
-const char *rp_status_hint(rp_status st);
+/* Returns advice for a status and the text of its error, or NULL. Static. */
+const char *rp_status_hint(rp_status st, const char *text);
 
 #endif

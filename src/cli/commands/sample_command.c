@@ -331,10 +331,12 @@ static rp_status write_folder(drawing *d, rp_problem *problem)
     if (mkdir(d->folder, 0777) != 0 && errno != EEXIST) return file_problem(d->folder, problem);
     for (size_t i = 1; i < d->kept_count; i++)
         if (rp_trajectory_column_count(d->kept[i].trajectory) != columns)
-            return rp_problem_set(problem, NULL,
-                                  "item %zu has another number of columns; --json "
-                                  "prints them as they are",
-                                  i + 1);
+            return rp_problem_set(
+                problem, NULL,
+                "item %zu has %zu column%s, the first %zu; --json prints them "
+                "as they are",
+                i + 1, rp_trajectory_column_count(d->kept[i].trajectory),
+                rp_plural(rp_trajectory_column_count(d->kept[i].trajectory)), columns);
     for (size_t i = 0; i < columns && st == RP_OK; i++) {
         const char *path = file_of(d, column_name(d, &d->r.arena, i, columns));
 

@@ -15,6 +15,7 @@ rp_status rp_table_list_fetch(rp_table_list *l, rp_client *client, rp_wait wait,
     rp_status st;
 
     *l = (rp_table_list){0};
+    rp_left_out_begin(&l->left_out, client);
     st = rp_client_get_tables(client, wait, &l->tables, err);
     if (st != RP_OK) return st;
     if (shards > RP_LISTED_SHARDS) shards = RP_LISTED_SHARDS;
@@ -23,6 +24,9 @@ rp_status rp_table_list_fetch(rp_table_list *l, rp_client *client, rp_wait wait,
                                .count = l->tables->count,
                                .shards = l->shards,
                                .shard_count = shards};
+    rp_left_out_end(&l->left_out, client);
+    l->view.unreachable = l->left_out.list;
+    l->view.unreachable_count = l->left_out.count;
     l->durability = calloc(shards + 1, sizeof *l->durability);
     if (l->durability == NULL) return RP_OK; /* the tables can be shown without it */
     l->view.durability = l->durability;
@@ -37,6 +41,7 @@ void rp_table_list_deinit(rp_table_list *l)
 {
     rp_client_tables_free(l->tables);
     free(l->durability);
+    rp_left_out_deinit(&l->left_out);
     *l = (rp_table_list){0};
 }
 

@@ -3,16 +3,15 @@
 #ifndef RP_CLI_COMMANDS_TABLE_LIST_H
 #define RP_CLI_COMMANDS_TABLE_LIST_H
 
-#include "cli/text/info_print.h"
+#include "cli/commands/left_out.h"
 #include "reprise/client.h"
-
-enum { RP_LISTED_SHARDS = 256 };
 
 typedef struct rp_table_list {
     rp_client_tables *tables;
     const char *shards[RP_LISTED_SHARDS];
     rp_client_durability *durability;
-    rp_tables_view view; /* borrows from the above; durability_count <= shard_count */
+    rp_left_out left_out; /* of the calls that fetched the list */
+    rp_tables_view view;  /* borrows from the above; durability_count <= shard_count */
 } rp_table_list;
 
 /* Fetches the tables and the durability of all shards. Statuses of rp_client_get_tables(). */

@@ -124,7 +124,9 @@ static int create(rp_remote *r, const char *word, const char **table)
     } else {
         made = rp_table_settings_options(&settings);
         *table = settings.name;
+        rp_remote_begin_change(r);
         st = rp_client_create_table(r->client, &made, rp_remote_wait(r), &err);
+        rp_remote_end_change(r);
         if (st != RP_OK) status = rp_remote_fail(r, st, &err);
     }
     rp_signature_unref(settings.signature);
@@ -294,6 +296,7 @@ static int report_alteration(rp_remote *r, const rp_table_list *list,
                                       : NULL);
         rp_alter_changes_json(&buffer, &report);
         put_json_lines(&buffer, &warnings);
+        rp_unreachable_json(&buffer, r->change.list, r->change.count);
         rp_json_close(&buffer, '}');
         rp_text_buffer_put(&buffer, "\n");
     } else {
@@ -346,7 +349,9 @@ static int alter(rp_remote *r, const char *word, const char **table)
                take_limiter(r, &found->info.limiter, &change, &problem) != RP_OK) {
         status = rp_remote_misuse(r, &problem);
     } else {
+        rp_remote_begin_change(r);
         st = rp_client_alter_table(r->client, word, &change, rp_remote_wait(r), &err);
+        rp_remote_end_change(r);
         status = st == RP_OK ? report_alterations(r, &list, word) : rp_remote_fail(r, st, &err);
     }
     rp_table_list_deinit(&list);
@@ -371,8 +376,11 @@ static int fail_named(rp_remote *r, const char *name, rp_status st, const rp_err
 static int drop(rp_remote *r, const char *word, const char **table)
 {
     rp_error err = {0};
-    rp_status st = rp_client_drop_table(r->client, word, rp_remote_wait(r), &err);
+    rp_status st;
 
+    rp_remote_begin_change(r);
+    st = rp_client_drop_table(r->client, word, rp_remote_wait(r), &err);
+    rp_remote_end_change(r);
     *table = word;
     return st == RP_OK ? 0 : fail_named(r, word, st, &err);
 }
@@ -380,8 +388,11 @@ static int drop(rp_remote *r, const char *word, const char **table)
 static int reset(rp_remote *r, const char *word, const char **table)
 {
     rp_error err = {0};
-    rp_status st = rp_client_reset(r->client, word, rp_remote_wait(r), &err);
+    rp_status st;
 
+    rp_remote_begin_change(r);
+    st = rp_client_reset(r->client, word, rp_remote_wait(r), &err);
+    rp_remote_end_change(r);
     *table = word;
     return st == RP_OK ? 0 : fail_named(r, word, st, &err);
 }
@@ -431,10 +442,12 @@ static int set_sides(rp_remote *r, const char *name, bool resume, const char **t
     int status = 0;
 
     *table = r->json ? name : NULL;
+    rp_remote_begin_change(r);
     if (st == RP_OK && resume)
         st = rp_client_resume_table(r->client, name, sides(r), rp_remote_wait(r), &err);
     else if (st == RP_OK)
         st = rp_client_pause_table(r->client, name, sides(r), rp_remote_wait(r), &err);
+    rp_remote_end_change(r);
     if (st != RP_OK)
         status = rp_remote_fail(r, st, &err);
     else if (!r->json)
@@ -550,6 +563,7 @@ static int report(rp_remote *r, const char *done, const char *table)
         rp_json_put_text(&buffer, table);
         rp_json_key(&buffer, "done");
         rp_json_put_text(&buffer, done);
+        rp_unreachable_json(&buffer, r->change.list, r->change.count);
         rp_json_close(&buffer, '}');
     } else {
         rp_text_buffer_format(&buffer, "%s ", done);
@@ -561,13 +575,51 @@ static int report(rp_remote *r, const char *done, const char *table)
     return status;
 }
 
+static bool is_unchanged(const rp_remote *r, const char *address)
+{
+    for (size_t i = 0; i < r->change.count; i++)
+        if (r->change.list[i].address == address) return true;
+    return false;
+}
+
+/* Prints which servers an action has changed and which it has not reached. Returns 1. */
+static int fail_partly(rp_remote *r, const char *done, const char *table)
+{
+    rp_text_buffer text_ = {0};
+    const char *comma = "";
+
+    rp_text_buffer_put_safe(&text_, table, strlen(table));
+    rp_text_buffer_format(&text_, " is %s on ", done);
+    for (size_t i = 0; i < rp_client_shard_count(r->client); i++) {
+        const char *address = rp_client_shard_address(r->client, i);
+
+        if (is_unchanged(r, address)) continue;
+        rp_text_buffer_format(&text_, "%s%s", comma, address);
+        comma = ", ";
+    }
+    rp_text_buffer_put(&text_, ", but not on ");
+    for (size_t i = 0; i < r->change.count; i++) {
+        const rp_unreachable *u = &r->change.list[i];
+
+        rp_text_buffer_format(&text_, "%s%s (", i > 0 ? ", " : "", u->address);
+        rp_text_buffer_put_safe(&text_, u->error, strlen(u->error));
+        rp_text_buffer_put(&text_, ")");
+    }
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "reprise %s: %s; repeat it with --server %s when it can be reached\n",
+                  r->command->name, rp_text_buffer_text(&text_),
+                  r->change.count == 1 ? r->change.list[0].address : "for each of these");
+    rp_text_buffer_deinit(&text_);
+    return EXIT_FAILURE;
+}
+
 static int run(const rp_flags *flags)
 {
     size_t a = find_action(flags->words[0]);
     const char *table = "";
     rp_problem problem;
     rp_remote r;
-    int status = rp_remote_open(&r, &rp_tables_command, flags);
+    int partly = 0, status = rp_remote_open(&r, &rp_tables_command, flags);
 
     if (status == 0 && check(&r, a, &problem) != RP_OK) status = rp_remote_misuse(&r, &problem);
     if (status == 0) status = rp_remote_connect(&r);
@@ -575,7 +627,10 @@ static int run(const rp_flags *flags)
     for (size_t i = 1; i < flags->word_count && status == 0; i++) {
         status = actions[a].act(&r, flags->words[i], &table);
         if (status == 0 && table != NULL) status = report(&r, actions[a].done, table);
+        if (status != 0 || r.change.count == 0) continue;
+        partly = fail_partly(&r, actions[a].done, table != NULL ? table : flags->words[i]);
     }
+    if (status == 0) status = partly;
     rp_remote_close(&r);
     return status;
 }

@@ -104,7 +104,7 @@ static rp_status take_look(top *t, look *l, rp_error *err)
 /* Stores the result of the last fetch. */
 static void store_result(top *t, rp_status st, const rp_error *err)
 {
-    const char *hint = rp_status_hint(st);
+    const char *hint = rp_status_hint(st, err->text);
 
     t->last = st;
     t->trouble[0] = '\0';

@@ -141,6 +141,20 @@ static void put_totals(painter *p, const rp_top_look *now, const rp_top_look *be
                               now->waiting_total == 1 ? " waits" : "s wait");
 }
 
+/* Writes which servers cannot be reached: the first with its error, and how many more. */
+static void put_unreachable(painter *p, const rp_top_look *now)
+{
+    const rp_unreachable *u = now->view.unreachable;
+
+    if (now->view.unreachable_count == 0) return;
+    rp_text_buffer_format(&p->line, "without %s (", u->address);
+    rp_text_buffer_put_safe(&p->line, u->error, strlen(u->error));
+    rp_text_buffer_put(&p->line, ")");
+    if (now->view.unreachable_count > 1)
+        rp_text_buffer_format(&p->line, " and %zu more", now->view.unreachable_count - 1);
+    rp_text_buffer_put(&p->line, ": ");
+}
+
 static void head(painter *p, const rp_top_screen *s, const rp_top_look *now,
                  const rp_top_look *before)
 {
@@ -154,10 +168,12 @@ static void head(painter *p, const rp_top_screen *s, const rp_top_look *now,
         rp_text_buffer_put(&p->line, keys);
     }
     end_line(p);
-    if (s->trouble != NULL)
+    if (s->trouble != NULL) {
         rp_text_buffer_put_safe(&p->line, s->trouble, strlen(s->trouble));
-    else
+    } else {
+        put_unreachable(p, now);
         put_totals(p, now, before);
+    }
     end_line(p);
     for (size_t i = 0; i < now->view.durability_count; i++) {
         const rp_client_durability *d = &now->view.durability[i];
@@ -337,11 +353,7 @@ static void waiting_lines(painter *p, const rp_top_look *now)
     size_t hidden = now->waiting_total - now->waiting_count, shown = 0;
 
     assert(now->waiting_count <= now->waiting_total);
-    if (now->waiting_total == 0) return;
     rp_waiting_groups_make(&all, now->waiting, now->waiting_count);
-    end_line(p);
-    rp_text_buffer_put(&p->line, "WAITING");
-    end_line(p);
     for (; shown < all.group_count; shown++) {
         size_t groups_left = all.group_count - shown - 1;
 
@@ -420,10 +432,23 @@ void rp_top_print(rp_text_buffer *out, const rp_top_screen *s, const rp_top_look
     end_line(&p);
     for (size_t i = first; i < first + lines; i++)
         table_line(&p, &w, now, before, &now->view.tables[i]);
-    waiting_lines(&p, now);
+    if (now->waiting_total > 0) {
+        end_line(&p);
+        rp_text_buffer_put(&p.line, "WAITING");
+        end_line(&p);
+        waiting_lines(&p, now);
+    }
 fill:
     while (s->height > 0 && p.left > 0) end_line(&p);
     assert(s->height == 0 || p.left == 0); /* N2 */
+    rp_text_buffer_deinit(&p.line);
+}
+
+void rp_top_waiting(rp_text_buffer *out, const rp_top_look *now)
+{
+    painter p = {.out = out, .width = SIZE_MAX, .left = SIZE_MAX};
+
+    waiting_lines(&p, now);
     rp_text_buffer_deinit(&p.line);
 }
 
@@ -459,6 +484,15 @@ static void json_waiting(rp_text_buffer *out, const rp_top_look *now)
     rp_json_put_unsigned(out, now->waiting_total);
 }
 
+void rp_top_waiting_json(rp_text_buffer *out, const rp_top_look *now)
+{
+    rp_json_open(out, '{');
+    json_waiting(out, now);
+    rp_unreachable_json(out, now->view.unreachable, now->view.unreachable_count);
+    rp_json_close(out, '}');
+    rp_text_buffer_put(out, "\n");
+}
+
 void rp_top_json(rp_text_buffer *out, const rp_top_look *now, const rp_top_look *before)
 {
     rp_json_open(out, '{');
@@ -481,6 +515,7 @@ void rp_top_json(rp_text_buffer *out, const rp_top_look *now, const rp_top_look 
     json_waiting(out, now);
     rp_json_key(out, "storage");
     rp_durability_json(out, &now->view);
+    rp_unreachable_json(out, now->view.unreachable, now->view.unreachable_count);
     rp_json_close(out, '}');
     rp_text_buffer_put(out, "\n");
 }

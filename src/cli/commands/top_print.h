@@ -29,6 +29,10 @@ typedef struct rp_top_screen {
 void rp_top_print(rp_text_buffer *out, const rp_top_screen *screen, const rp_top_look *now,
                   const rp_top_look *before);
 
+/* Writes only the calls that wait, grouped by their reasons: as text, and as a line of JSON. */
+void rp_top_waiting(rp_text_buffer *out, const rp_top_look *now);
+void rp_top_waiting_json(rp_text_buffer *out, const rp_top_look *now);
+
 /* Writes one line of JSON. */
 void rp_top_json(rp_text_buffer *out, const rp_top_look *now, const rp_top_look *before);
 

@@ -123,9 +123,27 @@ static bool is_listed(const char *list, const char *word)
     return false;
 }
 
+bool rp_has_action(const rp_command *c, const char *word)
+{
+    return c->actions != NULL && is_listed(c->actions, word);
+}
+
+/* Returns the action that a word of other programs stands for, or NULL. */
+static const char *synonym(const char *word)
+{
+    static const char *const words[][2] = {
+        {"delete", "drop"}, {"remove", "drop"}, {"rm", "drop"},     {"add", "create"},
+        {"new", "create"},  {"ls", "list"},     {"clear", "reset"}, {"check", "verify"},
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(word, words[i][0]) == 0) return words[i][1];
+    return NULL;
+}
+
 static rp_status unknown_action(const rp_command *c, const char *word, rp_problem *problem)
 {
-    const char *list = c->actions, *w;
+    const char *list = c->actions, *w, *best;
     char names[MAX_ACTIONS][ACTION_BYTES];
     rp_nearest nearest;
     size_t length;
@@ -137,11 +155,13 @@ static rp_status unknown_action(const rp_command *c, const char *word, rp_proble
         (void)snprintf(names[i], sizeof names[i], "%.*s", (int)length, w);
         rp_nearest_offer(&nearest, names[i]);
     }
-    if (rp_nearest_get(&nearest) != NULL)
-        return rp_problem_set(problem, NULL, "%s: unknown action '%.100s', did you mean '%s'?",
-                              c->name, word, rp_nearest_get(&nearest));
-    return rp_problem_set(problem, NULL, "%s: unknown action '%.100s'; there are %s", c->name,
-                          word, c->actions);
+    best = synonym(word);
+    if (best == NULL || !is_listed(c->actions, best)) best = rp_nearest_get(&nearest);
+    if (best != NULL)
+        return rp_problem_set(problem, NULL, "unknown action '%.100s', did you mean '%s'?",
+                              word, best);
+    return rp_problem_set(problem, NULL, "unknown action '%.100s'; there are %s", word,
+                          c->actions);
 }
 
 /* Checks the number of words, and the first one against the actions. */

@@ -66,6 +66,9 @@ const rp_option *rp_command_option(const rp_command *command, size_t index);
 RP_NODISCARD rp_status rp_flags_parse(const rp_command *command, int argc, char *const *argv,
                                       rp_flags *out, rp_problem *problem);
 
+/* Returns true if the word is an action of the command. */
+bool rp_has_action(const rp_command *command, const char *word);
+
 /* Returns the last value of an option, or NULL. */
 const char *rp_flags_get(const rp_flags *flags, size_t option);
 

@@ -32,7 +32,8 @@ enum {
     TICK_MS = 1000,    /* how often tables with a soft limit are trimmed */
     LISTED_TABLES = 8, /* in a log line */
     LIST_BYTES = 1024,
-    STOP_MARGIN_S = 5, /* added to the drain time in the message to the service manager */
+    QUIET_DRAIN_MS = 100, /* a drain that takes longer is announced */
+    STOP_MARGIN_S = 5,    /* added to the drain time in the message to the service manager */
 };
 
 typedef struct process {
@@ -49,6 +50,7 @@ typedef struct process {
     int64_t drain_ms;
     pthread_t main_thread, drain_thread;
     bool draining;
+    int drain_signal;
     atomic_bool drained;
     bool unclean; /* the storage could not be closed (Q3) */
 } process;
@@ -261,11 +263,43 @@ static void reload(process *p)
     rp_notifier_send(&p->notifier, "READY=1");
 }
 
+static const char *signal_name(int number)
+{
+    return number == SIGTERM ? "TERM" : number == SIGINT ? "INT" : "unknown";
+}
+
+/* Says that the server waits for calls, or, at level debug, that it has not had to. */
+static void log_draining(process *p, rp_status st, size_t calls)
+{
+    rp_fields f;
+
+    rp_fields_init(&f);
+    rp_fields_add(&f, "signal", "%s", signal_name(p->drain_signal));
+    rp_fields_add(&f, "seconds", "%g", (double)p->drain_ms / 1000);
+    rp_fields_add(&f, "calls", "%zu", calls);
+    if (st != RP_OK)
+        rp_fields_add(&f, "note",
+                      "open calls have this long to end; a second signal stops at once");
+    rp_logger_write(&p->logger, st != RP_OK ? RP_LOG_INFO : RP_LOG_DEBUG, "draining", f.text);
+}
+
+/* Lets open calls end, for the drain time. */
+static void drain(process *p)
+{
+    int64_t quiet_ms = p->drain_ms < QUIET_DRAIN_MS ? p->drain_ms : QUIET_DRAIN_MS;
+    rp_wait wait = rp_wait_ms(p->drain_ms);
+    size_t calls = 0;
+    rp_status st = rp_server_drain_wait(p->server, rp_wait_ms(quiet_ms), &calls);
+
+    log_draining(p, st, calls);
+    if (st != RP_OK) (void)!rp_server_drain_wait(p->server, wait, NULL);
+}
+
 /* Drains and frees the server, then closes the storage with its last checkpoint. */
 static void wind_up(process *p)
 {
     assert(p->server != NULL && !atomic_load(&p->drained)); /* Q1, Q3 */
-    rp_server_drain(p->server, p->drain_ms);
+    drain(p);
     rp_server_free(p->server);
     p->server = NULL;
     p->unclean = !rp_storage_close(&p->storage);
@@ -281,20 +315,10 @@ static void *drain_main(void *ctx)
     return NULL;
 }
 
-static const char *signal_name(int number)
-{
-    return number == SIGTERM ? "TERM" : number == SIGINT ? "INT" : "unknown";
-}
-
 static void begin_drain(process *p, int number)
 {
-    rp_fields f;
-
     assert(!p->draining); /* Q2 */
-    rp_fields_init(&f);
-    rp_fields_add(&f, "signal", "%s", signal_name(number));
-    rp_fields_add(&f, "seconds", "%g", (double)p->drain_ms / 1000);
-    rp_logger_write(&p->logger, RP_LOG_DEBUG, "draining", f.text);
+    p->drain_signal = number;
     rp_notifier_send(&p->notifier,
                      "STOPPING=1\nSTATUS=waiting for open calls\nEXTEND_TIMEOUT_USEC=%" PRId64,
                      (p->drain_ms + STOP_MARGIN_S * 1000) * 1000);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/serve/signals.h"
+#include "cli/serve/upkeep.h"
 #include "cli/text/info_print.h"
 #include "cli/text/units.h"
 
@@ -127,7 +128,7 @@ static void log_loaded(rp_storage *s, const rp_durable_info *info)
 
     rp_fields_init(&f);
     rp_fields_add(&f, "data", "%s", s->settings->directory);
-    rp_fields_add(&f, "items", "%" PRIu64, info->recovered_items);
+    rp_fields_add(&f, "items", "%" PRId64, rp_upkeep_count(s->store).items);
     rp_fields_add(&f, "checkpoint", "%" PRIu64, info->last_checkpoint);
     rp_fields_add(&f, "records", "%" PRIu64, info->recovered_records);
     if (info->torn_bytes > 0) rp_fields_add(&f, "torn_bytes", "%" PRIu64, info->torn_bytes);
@@ -162,6 +163,12 @@ const char *rp_storage_hint(const rp_error *err)
     bool is_memory = strstr(err->text, "could not be allocated") != NULL ||
                      strstr(err->text, "max_bytes") != NULL;
 
+    if (strstr(err->text, "has this directory") != NULL)
+        return "stop that process, or give another directory";
+    if (strstr(err->text, "it is saved with") != NULL)
+        return "configure the table as it is saved, or --accept-changes to keep its items";
+    if (err->code == RP_NOT_FOUND)
+        return "mkdir -p the folder of --data: only its last part is made";
     if (err->code == RP_CORRUPT)
         return "reprise data verify lists the damage, --salvage loads what can be read";
     if (err->code == RP_NO_RESOURCE && is_memory)

@@ -49,7 +49,8 @@ static double bounded(double share)
 void rp_limiter_bar(rp_text_buffer *out, const rp_table_info *info, size_t width)
 {
     const rp_limiter_options *l = &info->limiter;
-    size_t inside = width - 2, at;
+    size_t inside = width - 2, length, at;
+    const char *word;
     double share;
 
     assert(width >= 5);
@@ -61,10 +62,12 @@ void rp_limiter_bar(rp_text_buffer *out, const rp_table_info *info, size_t width
         rp_text_buffer_repeat(out, '#', at);
         rp_text_buffer_repeat(out, '.', inside - at);
     } else if (rp_limiter_unbounded(l->min_diff) || rp_limiter_unbounded(l->max_diff)) {
-        at = inside > 4 ? (inside - 4) / 2 : 0;
+        word = info->paused != 0 ? "paused" : "free";
+        length = strlen(word) < inside ? strlen(word) : inside;
+        at = (inside - length) / 2;
         rp_text_buffer_repeat(out, ' ', at);
-        rp_text_buffer_add(out, "free", inside > 4 ? 4 : inside);
-        if (inside > 4) rp_text_buffer_repeat(out, ' ', inside - 4 - at);
+        rp_text_buffer_add(out, word, length);
+        rp_text_buffer_repeat(out, ' ', inside - length - at);
     } else {
         share = bounded((info->limiter_diff - l->min_diff) / (l->max_diff - l->min_diff));
         at = (size_t)(share * (double)(inside - 1) + 0.5);
@@ -393,6 +396,21 @@ void rp_tables_json_members(rp_text_buffer *out, const rp_tables_view *v,
     json_signature(out, info->signature);
 }
 
+void rp_unreachable_json(rp_text_buffer *out, const rp_unreachable *list, size_t count)
+{
+    rp_json_key(out, "unreachable");
+    rp_json_open(out, '[');
+    for (size_t i = 0; i < count; i++) {
+        rp_json_open(out, '{');
+        rp_json_key(out, "address");
+        rp_json_put_text(out, list[i].address);
+        rp_json_key(out, "error");
+        rp_json_put_text(out, list[i].error);
+        rp_json_close(out, '}');
+    }
+    rp_json_close(out, ']');
+}
+
 void rp_tables_json(rp_text_buffer *out, const rp_tables_view *v, const char *name)
 {
     rp_json_open(out, '[');
@@ -400,6 +418,7 @@ void rp_tables_json(rp_text_buffer *out, const rp_tables_view *v, const char *na
         if (name != NULL && strcmp(v->tables[i].info.name, name) != 0) continue;
         rp_json_open(out, '{');
         rp_tables_json_members(out, v, &v->tables[i]);
+        rp_unreachable_json(out, v->unreachable, v->unreachable_count);
         rp_json_close(out, '}');
     }
     rp_json_close(out, ']');

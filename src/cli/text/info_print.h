@@ -6,6 +6,12 @@
 #include "cli/text/text_buffer.h"
 #include "reprise/client.h"
 
+/* A server that was left out, because it could not be reached. */
+typedef struct rp_unreachable {
+    const char *address; /* borrowed */
+    char error[RP_ERROR_TEXT_BYTES];
+} rp_unreachable;
+
 /* The data to print. Borrows everything. */
 typedef struct rp_tables_view {
     const rp_client_table *tables;
@@ -14,6 +20,8 @@ typedef struct rp_tables_view {
     size_t shard_count;
     const rp_client_durability *durability; /* of shards; may be NULL */
     size_t durability_count;
+    const rp_unreachable *unreachable; /* servers whose tables are missing; may be NULL */
+    size_t unreachable_count;
 } rp_tables_view;
 
 /* Writes the durability of a shard as a sentence; nothing if the shard is not durable. */
@@ -42,6 +50,9 @@ void rp_tables_json(rp_text_buffer *out, const rp_tables_view *view, const char 
 void rp_tables_json_members(rp_text_buffer *out, const rp_tables_view *view,
                             const rp_client_table *table);
 
+/* Writes the member "unreachable", an array of objects with address and error. */
+void rp_unreachable_json(rp_text_buffer *out, const rp_unreachable *list, size_t count);
+
 /* Writes the rule of a limiter: "4 samples an insert, within -8 and 8". */
 void rp_limiter_words(rp_text_buffer *out, const rp_limiter_options *limiter);
 
@@ -50,7 +61,7 @@ bool rp_limiter_unbounded(double diff);
 
 /* Draws the state of a limiter, "[-----|-----]", in `width` (>= 5) columns. At the left end
  * samples wait, at the right end inserts wait. Without bounds the bar shows how many items are
- * missing until samples may be drawn, and after that "[    free    ]". */
+ * missing until samples may be drawn, and after that "[    free    ]", or "[   paused   ]". */
 void rp_limiter_bar(rp_text_buffer *out, const rp_table_info *info, size_t width);
 
 /* Writes a number of bytes in at most eight characters: "512 B", "1.5 KiB", "1023 MiB". Returns

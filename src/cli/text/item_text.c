@@ -174,6 +174,7 @@ static rp_status learn_columns(const line *l, const rp_json *data)
     }
     assert(count == data->u.count);
     c->count = count;
+    c->first_line = l->place->line;
     return RP_OK;
 }
 
@@ -226,12 +227,21 @@ static rp_status check_shape(const line *l, const char *name, const rp_json *sha
     return RP_OK;
 }
 
+/* Writes which line has set the types, for an error in a later one. */
+static void learned(const line *l, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (l->columns->first_line > 0 && l->columns->first_line != l->place->line)
+        (void)snprintf(text, size, "; the types are those of line %zu", l->columns->first_line);
+}
+
 static rp_status read_column(const line *l, size_t column, const rp_json *value, rp_tensor *out)
 {
     const char *name = l->columns->names[column];
     rp_dtype *fixed = &l->columns->dtypes[column], dtype = *fixed;
     rp_place place = at(l, value->offset);
     const rp_json *shape;
+    char from[64];
     rp_problem inner;
     rp_status st = unwrap(l, name, &value, &dtype, &shape);
 
@@ -244,34 +254,61 @@ static rp_status read_column(const line *l, size_t column, const rp_json *value,
             "%.100s: the type is not known; give it as {\"dtype\": \"float32\", "
             "\"data\": ...}",
             name);
+    learned(l, from, sizeof from);
     if (*fixed != RP_INVALID_DTYPE && dtype != *fixed)
-        return rp_problem_set(l->problem, &place, "%.100s: expected %s, got %s", name,
-                              rp_dtype_text(*fixed), rp_dtype_text(dtype));
+        return rp_problem_set(l->problem, &place, "%.100s: expected %s, got %s%s", name,
+                              rp_dtype_text(*fixed), rp_dtype_text(dtype), from);
     st = rp_tensor_from_json(l->arena, name, value, dtype, out, &inner);
-    if (st == RP_INVALID) return rp_problem_set(l->problem, &place, "%s", inner.text);
+    if (st == RP_INVALID) return rp_problem_set(l->problem, &place, "%s%s", inner.text, from);
     if (st != RP_OK) return st;
     *fixed = dtype;
     return shape != NULL ? check_shape(l, name, shape, out) : RP_OK;
+}
+
+static bool is_column(const rp_line_columns *c, const char *name)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (strcmp(c->names[i], name) == 0) return true;
+    return false;
+}
+
+/* Writes the error of an item that lacks columns or has others: the first of each. */
+static rp_status refuse_columns(const line *l, const rp_json *data)
+{
+    const rp_line_columns *c = l->columns;
+    const char *unknown = NULL, *missing = NULL;
+    char counts[64] = "";
+    rp_place place = at(l, data->offset);
+
+    for (const rp_json *n = data->child; data->kind == RP_JSON_OBJECT && n != NULL; n = n->next)
+        if (unknown == NULL && !is_column(c, n->key)) unknown = n->key;
+    for (size_t i = 0; data->kind == RP_JSON_OBJECT && i < c->count && missing == NULL; i++)
+        if (rp_json_find(data, c->names[i]) == NULL) missing = c->names[i];
+    if (data->u.count != c->count)
+        (void)snprintf(counts, sizeof counts, "expected %zu column%s, got %zu", c->count,
+                       rp_plural(c->count), data->u.count);
+    return rp_problem_set(l->problem, &place, "data: %s%s%s%.100s%s%s%s%.100s%s", counts,
+                          counts[0] != '\0' && (missing != NULL || unknown != NULL) ? "; " : "",
+                          missing != NULL ? "column '" : "", missing != NULL ? missing : "",
+                          missing != NULL ? "' is missing" : "",
+                          missing != NULL && unknown != NULL ? ", " : "",
+                          unknown != NULL ? "'" : "", unknown != NULL ? unknown : "",
+                          unknown != NULL ? "' is not a column" : "");
 }
 
 static rp_status read_data(const line *l, const rp_json *data, rp_tensor *tensors)
 {
     const rp_line_columns *c = l->columns;
     const rp_json *n = data->child;
-    rp_place place = at(l, data->offset);
     rp_status st = RP_OK;
 
     assert(c->count > 0 && c->count <= RP_MAX_COLUMNS);
-    if (data->u.count != c->count)
-        return rp_problem_set(l->problem, &place, "data: expected %zu column%s, got %zu",
-                              c->count, rp_plural(c->count), data->u.count);
+    if (data->u.count != c->count) return refuse_columns(l, data);
     for (size_t i = 0; i < c->count && st == RP_OK; i++) {
         const rp_json *value =
             data->kind == RP_JSON_ARRAY ? n : rp_json_find(data, c->names[i]);
 
-        if (value == NULL)
-            return rp_problem_set(l->problem, &place, "data: column '%.100s' is missing",
-                                  c->names[i]);
+        if (value == NULL) return refuse_columns(l, data);
         st = read_column(l, i, value, &tensors[i]);
         if (n != NULL) n = n->next;
     }
@@ -296,9 +333,12 @@ rp_status rp_item_line_parse(rp_arena *arena, const char *text, size_t size,
     }
     data = rp_json_find(root, "data");
     if (data == NULL || (data->kind != RP_JSON_OBJECT && data->kind != RP_JSON_ARRAY))
-        return rp_problem_set(problem, &where,
-                              "expected an object such as {\"data\": {\"obs\": [1, 2]}}");
+        return rp_problem_set(problem, &where, "%s: expected {\"data\": {\"obs\": [1, 2]}}",
+                              root->kind != RP_JSON_OBJECT ? "this is not an object"
+                              : data == NULL               ? "the key \"data\" is missing"
+                                             : "\"data\" is not an object or array");
     st = check_keys(&l, root);
+    out->is_named = data->kind == RP_JSON_OBJECT;
     out->has_priority = rp_json_find(root, "priority") != NULL;
     if (st == RP_OK) st = read_priority(&l, rp_json_find(root, "priority"), &out->priority);
     if (st == RP_OK && columns->count == 0) st = learn_columns(&l, data);

@@ -27,13 +27,15 @@ typedef struct rp_line_columns {
     rp_arena *arena; /* borrowed: memory for the names that the first line sets */
     const char *names[RP_MAX_COLUMNS];
     rp_dtype dtypes[RP_MAX_COLUMNS];
-    size_t count; /* 0: not known yet */
+    size_t count;      /* 0: not known yet */
+    size_t first_line; /* the line that set them; 0: the signature did */
 } rp_line_columns;
 
 /* An item of a line, in the memory of the arena. */
 typedef struct rp_item_line {
     double priority; /* 1 if the line has none */
     bool has_priority;
+    bool is_named;      /* the columns have names */
     rp_tensor *tensors; /* in the order of the columns */
 } rp_item_line;
 

@@ -96,12 +96,20 @@ rp_status rp_setting_boolean(const rp_setting *v, bool *out, rp_problem *problem
 rp_status rp_setting_size(const rp_setting *v, uint64_t whole, uint64_t *out,
                           rp_problem *problem)
 {
-    if (v->quoted || !rp_parse_size(v->text, whole, out))
-        return expected(v,
-                        whole != 0 ? "a size such as 4GiB, or a part of the memory such as 80%"
-                                   : "a size such as 64MiB",
-                        problem);
-    return RP_OK;
+    size_t length = strlen(v->text), used;
+    char last;
+
+    if (!v->quoted && rp_parse_size(v->text, whole, out)) return RP_OK;
+    (void)expected(v,
+                   whole != 0 ? "a size such as 4GiB, or a part of the memory such as 80%"
+                              : "a size such as 64MiB",
+                   problem);
+    used = strlen(problem->text);
+    last = length > 0 ? v->text[length - 1] : '\0';
+    if (v->text[0] >= '0' && v->text[0] <= '9' && (last | 0x20) >= 'a' && (last | 0x20) <= 'z')
+        (void)snprintf(problem->text + used, sizeof problem->text - used,
+                       "; units are KiB, MiB, GiB, TiB, or kB, MB, GB, TB");
+    return RP_INVALID;
 }
 
 rp_status rp_setting_duration(const rp_setting *v, int64_t unit_ms, int64_t high_ms,

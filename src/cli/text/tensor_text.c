@@ -288,8 +288,18 @@ typedef struct filler {
 
 static rp_status bad_element(const filler *f, const rp_json *v)
 {
-    return rp_problem_set(f->problem, NULL, "%.100s: expected %s, got %s at byte %zu", f->name,
-                          rp_dtype_text(f->dtype), rp_json_kind_text(v->kind), v->offset + 1);
+    char value[96] = "", number[32];
+
+    if (v->kind == RP_JSON_NUMBER)
+        (void)snprintf(value, sizeof value, " %s",
+                       rp_decimal_text(v->u.number, number, sizeof number));
+    else if (v->kind == RP_JSON_INTEGER)
+        (void)snprintf(value, sizeof value, " %" PRId64, v->u.integer);
+    else if (v->kind == RP_JSON_STRING)
+        (void)snprintf(value, sizeof value, " '%.40s'", v->u.string.text);
+    return rp_problem_set(f->problem, NULL, "%.100s: expected %s, got %s%s at byte %zu",
+                          f->name, rp_dtype_text(f->dtype), rp_json_kind_text(v->kind), value,
+                          v->offset + 1);
 }
 
 static rp_status out_of_range(const filler *f, const rp_json *v)

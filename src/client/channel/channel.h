@@ -111,6 +111,9 @@ void rp_channel_give_back(rp_channel_call *call);
 /* Writes the reason why there is no connection to `text`, "" if there is one. Any thread. */
 void rp_channel_why(const rp_channel *channel, char *text, size_t size);
 bool rp_channel_is_connected(const rp_channel *channel); /* any thread */
+/* Counts a call to several shards that has left out this one. Any thread. */
+void rp_channel_count_left_out(rp_channel *channel);
+uint64_t rp_channel_left_out(const rp_channel *channel); /* how many there were; any thread */
 /* Returns true if there is no connection and the last attempt to connect has failed. A call
  * makes the channel attempt it again. */
 bool rp_channel_is_away(const rp_channel *channel);

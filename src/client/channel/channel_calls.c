@@ -50,6 +50,16 @@ bool rp_channel_is_connected(const rp_channel *c)
     return atomic_load_explicit(&c->is_connected, memory_order_relaxed);
 }
 
+void rp_channel_count_left_out(rp_channel *c)
+{
+    (void)atomic_fetch_add_explicit(&c->left_out, 1, memory_order_relaxed);
+}
+
+uint64_t rp_channel_left_out(const rp_channel *c)
+{
+    return atomic_load_explicit(&c->left_out, memory_order_relaxed);
+}
+
 bool rp_channel_is_unix(const rp_channel *c)
 {
     return c->address.is_unix;
@@ -548,6 +558,7 @@ rp_status rp_channel_new(rp_runtime *runtime, const rp_channel_options *options,
     rp_message_pool_init(&c->pool, &c->alloc);
     rp_mutex_init(&c->mu, RP_RANK_RUNTIME);
     atomic_init(&c->is_connected, false);
+    atomic_init(&c->left_out, 0);
     *out = c;
     return RP_OK;
 }

@@ -94,7 +94,8 @@ struct rp_channel {
     rp_share share;
 
     atomic_bool is_connected;
-    rp_mutex mu; /* rank 85 */
+    atomic_uint_fast64_t left_out; /* calls to several shards that went on without this one */
+    rp_mutex mu;                   /* rank 85 */
     char why[RP_CHANNEL_TEXT_BYTES + 96] RP_GUARDED_BY(mu);
 };
 

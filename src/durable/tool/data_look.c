@@ -377,6 +377,23 @@ static rp_status add_all(look *l, const char *folder, rp_data_kind kind, rp_erro
     return st;
 }
 
+/* Returns true if the journal has, or may have, changes that the live checkpoint lacks. A file
+ * ends where the next one begins. */
+static bool has_changes(const look *l)
+{
+    uint64_t from = l->live != NULL ? l->live->store.lsn : 0;
+
+    for (size_t i = 0; i < l->count; i++) {
+        const rp_data_file *f = &l->all[i];
+        bool is_last = i + 1 == l->count || f[1].kind != RP_DATA_JOURNAL;
+
+        if (f->kind == RP_DATA_JOURNAL && f->bytes > RP_FILE_HEADER_BYTES &&
+            (is_last || f[1].number > from + 1))
+            return true;
+    }
+    return false;
+}
+
 static rp_status look_at_segments(look *l, size_t first, rp_error *err)
 {
     rp_status st = RP_OK;
@@ -388,7 +405,8 @@ static rp_status look_at_segments(look *l, size_t first, rp_error *err)
         st = read_records(l, f, RP_FILE_SEGMENT, err);
         f->live_bytes = live_bytes(l, f->number);
         if (f->state != RP_DATA_DAMAGED && f->state != RP_DATA_TORN && !is_needed(l, f->number))
-            f->state = RP_DATA_UNUSED;
+            f->state =
+                has_changes(l) && !is_left_over(l, f) ? RP_DATA_JOURNALLED : RP_DATA_UNUSED;
     }
     return st;
 }
@@ -527,7 +545,7 @@ static rp_status look_at_journal(look *l, size_t first, rp_error *err)
     for (size_t i = first; st == RP_OK && i < l->count; i++)
         if (l->all[i].kind == RP_DATA_JOURNAL)
             st = read_records(l, &l->all[i], RP_FILE_JOURNAL, err);
-    if (st == RP_OK && l->o->thorough) st = check_journal(l, err);
+    if (st == RP_OK && (l->o->thorough || l->o->counts_journal)) st = check_journal(l, err);
     return st;
 }
 

@@ -409,11 +409,21 @@ static void drain_until(rp_server *server, int64_t until_ns)
     rp_mutex_unlock(&server->lock);
 }
 
-rp_status rp_server_drain_wait(rp_server *server, rp_wait wait)
+static size_t open_calls(const rp_server *server)
+{
+    uint64_t calls = 0;
+
+    for (size_t i = 0; i < server->worker_count; i++)
+        calls += rp_counter_get(&rp_metrics_loop(server->metrics, i)->streams);
+    return (size_t)calls;
+}
+
+rp_status rp_server_drain_wait(rp_server *server, rp_wait wait, size_t *calls)
 {
     if (!atomic_exchange_explicit(&server->draining, true, memory_order_relaxed))
         drain_start(server);
     drain_until(server, wait.until_ns);
+    if (calls != NULL) *calls = open_calls(server);
     return has_connections(server) ? RP_DEADLINE : RP_OK;
 }
 

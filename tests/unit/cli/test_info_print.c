@@ -135,7 +135,7 @@ static void json_has_everything(void **state)
         "\"inserts\":260,\"samples\":1040,\"deletes\":10,\"updates\":0,\"evictions\":9,"
         "\"episodes\":0,\"unique_samples\":0,\"total_weight\":12,\"max_priority\":1,"
         "\"waiting_inserts\":0,\"waiting_samples\":0,\"paused_inserts\":false,"
-        "\"paused_samples\":false,\"signature\":null}]\n");
+        "\"paused_samples\":false,\"signature\":null,\"unreachable\":[]}]\n");
     rp_tables_json(
         &buffer,
         &(rp_tables_view){.tables = tables, .count = 0, .shards = shards, .shard_count = 1},

@@ -107,8 +107,9 @@ static void the_first_line_defines_the_columns(void **state)
     assert_ok(parse("{\"data\": [3, [true]]}"));
 
     assert_refused("{\"data\": {\"a\": 1}}",
-                   "items.jsonl:7:10: data: expected 2 columns, got 1");
-    assert_refused("{\"data\": {\"a\": 1, \"c\": 2}}", "column 'b' is missing");
+                   "items.jsonl:7:10: data: expected 2 columns, got 1; column 'b' is missing");
+    assert_refused("{\"data\": {\"a\": 1, \"c\": 2}}",
+                   "column 'b' is missing, 'c' is not a column");
     assert_refused("{\"data\": {\"a\": \"x\", \"b\": [true]}}",
                    "items.jsonl:7:16: a: expected float64, got a string");
     assert_refused("{\"data\": {\"a\": {\"dtype\": \"int8\", \"data\": 1}, \"b\": [true]}}",
@@ -139,9 +140,9 @@ static void mistakes_are_named_with_their_place(void **state)
     (void)state;
     assert_refused("", "items.jsonl:7:1: expected a value");
     assert_refused("{\"data\": [1, 2}", "items.jsonl:7:15: expected ',' or ']'");
-    assert_refused("[1]", "expected an object such as");
-    assert_refused("{\"priority\": 1}", "expected an object such as");
-    assert_refused("{\"data\": 1}", "expected an object such as");
+    assert_refused("[1]", "this is not an object: expected {");
+    assert_refused("{\"priority\": 1}", "the key \"data\" is missing");
+    assert_refused("{\"data\": 1}", "\"data\" is not an object or array");
     assert_refused("{\"data\": [1], \"prioriti\": 1}", "did you mean 'priority'?");
     assert_refused("{\"data\": [1], \"colour\": 1}", "unknown key 'colour'");
     assert_refused("{\"data\": [1], \"priority\": \"x\"}", "priority: expected a number");

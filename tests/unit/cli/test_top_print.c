@@ -244,7 +244,8 @@ static void json_is_one_line(void **state)
     rp_top_json(&buffer, &now, &old);
     text = rp_text_buffer_text(&buffer);
     assert_non_null(strstr(text, "\"inserts_per_s\":10,\"samples_per_s\":40"));
-    assert_non_null(strstr(text, "\"waiting\":[],\"waiting_total\":0,\"storage\":[]}\n"));
+    assert_non_null(strstr(text, "\"waiting\":[],\"waiting_total\":0,\"storage\":[],"
+                                 "\"unreachable\":[]}\n"));
     assert_ptr_equal(strchr(text, '\n'), text + buffer.size - 1);
 }
 

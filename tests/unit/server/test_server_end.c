@@ -178,18 +178,23 @@ static void a_drain_may_be_awaited_in_parts(void **state)
 {
     (void)state;
     rp_test_live live;
+    size_t calls = 0;
     waiters w;
 
     rp_test_live_start(&live, NULL);
     w = park(&live);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(rp_server_drain_wait(live.server, rp_wait_ms(20)), RP_DEADLINE);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rp_server_drain_wait(live.server, rp_wait_ms(20), &calls),
+                         RP_DEADLINE);
+        assert_int_equal(calls, 2); /* an insert and a sample */
+    }
     assert_false(can_connect(&live));
     while (!w.client->goes_away && rp_test_client_step(w.client, 100)) {}
     assert_true(w.client->goes_away);
     rp_test_client_free(w.client);
-    assert_int_equal(rp_server_drain_wait(live.server, rp_wait_ms(20000)), RP_OK);
-    assert_int_equal(rp_server_drain_wait(live.server, rp_wait_none()), RP_OK);
+    assert_int_equal(rp_server_drain_wait(live.server, rp_wait_ms(20000), &calls), RP_OK);
+    assert_int_equal(calls, 0);
+    assert_int_equal(rp_server_drain_wait(live.server, rp_wait_none(), NULL), RP_OK);
     rp_test_live_stop(&live);
 }
 
