@@ -164,9 +164,9 @@ static void items_continue_after_a_flush_timeout(void **state)
     rp_test_sink_await(r.sink, 1);
 
     assert_fails(flush(&r, 0, 5), RP_DEADLINE, &r.err, "the test has not said so yet");
-    assert_fails(flush(&r, 0, 0), RP_DEADLINE, &r.err, "1 items are unconfirmed");
+    assert_fails(flush(&r, 0, 0), RP_DEADLINE, &r.err, "1 item is unconfirmed");
     rp_trajectory_writer_why(r.writer, why, sizeof why);
-    assert_non_null(strstr(why, "1 of them sent"));
+    assert_non_null(strstr(why, "1 item is unconfirmed: the test"));
     assert_int_equal(rp_trajectory_writer_end_episode(r.writer, true, rp_wait_ms(5), &r.err),
                      RP_DEADLINE);
     assert_int_equal(rp_trajectory_writer_steps(r.writer), 1); /* the episode goes on */
@@ -399,7 +399,7 @@ static void refused_items_are_reported_by_the_next_flush(void **state)
     rp_test_sink_settle(r.sink, 1, RP_OK, "");
     rp_test_sink_settle(r.sink, 1, RP_NOT_FOUND, "no table 'a'");
     rp_test_sink_settle(r.sink, 1, RP_INVALID, "something else");
-    assert_fails(flush(&r, 0, 5), RP_DEADLINE, &r.err, "1 items");
+    assert_fails(flush(&r, 0, 5), RP_DEADLINE, &r.err, "1 item is");
     rp_test_sink_settle(r.sink, 1, RP_OK, "");
     assert_fails(flush(&r, 0, 5), RP_NOT_FOUND, &r.err,
                  "2 items were refused, the first: no table 'a'");

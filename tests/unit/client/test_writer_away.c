@@ -84,6 +84,49 @@ static void items_are_taken_while_nobody_listens(void **state)
     rp_client_free(client);
 }
 
+/* The reason does not say that they were sent. */
+static void a_flush_says_why_items_are_not_sent(void **state)
+{
+    rp_client *client = client_of_nobody();
+    rp_trajectory_writer *writer = open_writer(client);
+    rp_error err;
+
+    (void)state;
+    assert_ok_err(write_item(writer, "replay", &err), &err);
+    assert_fails(rp_trajectory_writer_flush(writer, 0, rp_wait_ms(300), &err), RP_DEADLINE,
+                 &err, "1 item is unconfirmed: 127.0.0.1:");
+    assert_ok_err(write_item(writer, "replay", &err), &err);
+    assert_fails(rp_trajectory_writer_flush(writer, 0, rp_wait_ms(300), &err), RP_DEADLINE,
+                 &err, "2 items are unconfirmed: 127.0.0.1:");
+    rp_trajectory_writer_free(writer);
+    rp_client_free(client);
+}
+
+/* The shard that never listened would keep its half of the items for half a minute. */
+static void a_fresh_writer_leaves_a_dead_shard_out(void **state)
+{
+    rp_trajectory_writer *writer;
+    char addresses[128];
+    rp_client *client;
+    rp_test_live live;
+    rp_error err;
+
+    (void)state;
+    rp_test_live_start(&live, NULL);
+    (void)snprintf(addresses, sizeof addresses, "127.0.0.1:%d, 127.0.0.1:%d", free_port(),
+                   live.port);
+    client = new_client(addresses, NULL);
+    for (int round = 1; round <= 2; round++) { /* the second time, the client knows the shard */
+        writer = open_writer(client);
+        for (int i = 0; i < ITEMS; i++) assert_ok_err(write_item(writer, "replay", &err), &err);
+        assert_ok_err(rp_trajectory_writer_flush(writer, 0, rp_wait_ms(15000), &err), &err);
+        assert_int_equal(rp_test_live_info(&live, "replay").size, round * ITEMS);
+        rp_trajectory_writer_free(writer);
+    }
+    rp_client_free(client);
+    rp_test_live_stop(&live);
+}
+
 /* It accepts connections, and says nothing. */
 static void items_are_taken_while_a_server_is_silent(void **state)
 {
@@ -228,6 +271,8 @@ RP_TESTS(writer_away)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_are_taken_while_nobody_listens),
+        cmocka_unit_test(a_flush_says_why_items_are_not_sent),
+        cmocka_unit_test(a_fresh_writer_leaves_a_dead_shard_out),
         cmocka_unit_test(items_are_taken_while_a_server_is_silent),
         cmocka_unit_test(steps_are_taken_while_nobody_listens),
         cmocka_unit_test(batches_are_taken_while_nobody_listens),
