@@ -73,7 +73,9 @@ typedef struct rp_table_options {
     const char *name; /* * unique in its store; copied */
     rp_selector_options sampler, remover;
     rp_limiter_options limiter; /* * */
-    int64_t max_size;           /* * items, >= 1; a full table evicts with its remover */
+    int64_t max_size;           /* * items, >= 1; a full table evicts with its remover. If the
+                                   limiter's min_size is larger, as Reverb permits, samples wait
+                                   until max_size is raised */
     /* Bytes of the items, as rp_trajectory_cost() counts them, each chunk once; a full table
      * evicts with its remover. 0: no limit. */
     uint64_t max_bytes;

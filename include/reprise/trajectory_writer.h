@@ -122,11 +122,15 @@ typedef struct rp_new_item {
     size_t column_count; /* >= 1 */
 } rp_new_item;
 
-/* Creates an item. Waits only while the writer holds max_items or max_bytes. `*key` (may be
- * NULL) gets its key. On failure nothing is created.
- * RP_NOT_FOUND (no such table), RP_INVALID (a priority that is NaN, no columns, an empty
- * column, rows of different dtypes or shapes, an item that does not fit the signature; the text
- * names the column), RP_PRECONDITION (a row has left the history), RP_DEADLINE, RP_CANCELLED,
+/* Creates an item. Waits while the writer holds max_items or max_bytes. The first item of a
+ * table also waits for the signature, for at most a second; not while no server can be reached:
+ * then the item is taken unchecked, and the server checks it. `*key` (may be NULL) gets its
+ * key. On failure nothing is created.
+ * RP_NOT_FOUND (no such table), RP_UNAVAILABLE (TLS: one side refuses the other),
+ * RP_UNAUTHENTICATED (the token is not known), RP_INVALID (a priority that is NaN, no columns,
+ * an empty column, rows of different dtypes or shapes, an item that does not fit the signature;
+ * the text names the column), RP_PRECONDITION (a row has left the history), RP_DEADLINE,
+ * RP_CANCELLED,
  * RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_trajectory_writer_create_item(rp_trajectory_writer *writer,
                                                                const rp_new_item *item,

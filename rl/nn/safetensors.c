@@ -313,13 +313,16 @@ rp_status rp_safetensors_parse(const uint8_t *file, size_t size, rp_safetensor *
     rp_status st;
 
     if (size < PREFIX)
-        return rp_rl_fail(err, RP_CORRUPT,
-                          "safetensors: %zu bytes are less than the 8 of a length", size);
+        return rp_rl_fail(
+            err, RP_CORRUPT,
+            "safetensors: the file is cut off: it has %zu bytes, less than the 8 of "
+            "a length",
+            size);
     for (int i = PREFIX; i-- > 0;) header = header << 8 | file[i];
     if (header > size - PREFIX)
         return rp_rl_fail(err, RP_CORRUPT,
-                          "safetensors: no such file: the header would have %" PRIu64
-                          " bytes, but %zu are left",
+                          "safetensors: the file is damaged or cut off: its header would have "
+                          "%" PRIu64 " bytes, but %zu are left",
                           header, size - PREFIX);
     if (header > RP_SAFETENSORS_MAX_HEADER)
         return rp_rl_fail(err, RP_NO_RESOURCE,

@@ -18,6 +18,8 @@
 
 static const int64_t MS = 1000000;
 
+enum { QUIET_TIMES = 16, MAX_QUIET_MS = 10000 };
+
 static void forget_known(const rp_client *client, rp_known_signature *known)
 {
     rp_signature_unref(known->signature);
@@ -337,25 +339,28 @@ static void remember(rp_client *client, rp_client_live *live, const rp_table_inf
     live->signatures[live->signature_count++] = (rp_known_signature){name, info->signature};
 }
 
-rp_status rp_client_signature(rp_client *client, const char *table, rp_wait wait,
-                              rp_signature **out, rp_error *err)
+/* Gets a signature from the cache. Returns false if it is not there. */
+static bool find_cached(rp_client_live *live, const char *table, rp_signature **out)
 {
-    rp_client_tables *tables = NULL;
     rp_known_signature *known;
-    rp_client_live *live;
-    rp_signature *found = NULL;
-    bool is_found = false;
-    rp_status st = rp_client_get_live(client, &live, err);
 
-    if (st != RP_OK) return st;
+    *out = NULL;
     rp_mutex_lock(&live->mu);
     known = find_known(live, table);
-    is_found = known != NULL;
-    if (is_found && known->signature != NULL) found = rp_signature_ref(known->signature);
+    if (known != NULL && known->signature != NULL) *out = rp_signature_ref(known->signature);
     rp_mutex_unlock(&live->mu);
-    if (!is_found) st = rp_client_get_tables(client, wait, &tables, err);
-    if (st != RP_OK) return st;
-    for (size_t i = 0; tables != NULL && i < tables->count; i++) {
+    return known != NULL;
+}
+
+/* Adds the signatures of `tables` to the cache, and gets that of `table`. */
+static rp_status take_signatures(rp_client *client, rp_client_live *live,
+                                 const rp_client_tables *tables, const char *table,
+                                 rp_signature **out, rp_error *err)
+{
+    rp_signature *found = NULL;
+    bool is_found = false;
+
+    for (size_t i = 0; i < tables->count; i++) {
         const rp_table_info *info = &tables->tables[i].info;
 
         rp_mutex_lock(&live->mu);
@@ -365,11 +370,77 @@ rp_status rp_client_signature(rp_client *client, const char *table, rp_wait wait
         is_found = true;
         if (info->signature != NULL) found = rp_signature_ref(info->signature);
     }
-    if (!is_found) st = rp_client_no_table(tables, table, err);
-    rp_client_tables_free(tables);
-    if (st != RP_OK) return st;
+    if (!is_found) return rp_client_no_table(tables, table, err);
     *out = found;
     return RP_OK;
+}
+
+rp_status rp_client_signature(rp_client *client, const char *table, rp_wait wait,
+                              rp_signature **out, rp_error *err)
+{
+    rp_client_tables *tables = NULL;
+    rp_client_live *live;
+    rp_status st = rp_client_get_live(client, &live, err);
+
+    if (st != RP_OK || find_cached(live, table, out)) return st;
+    st = rp_client_get_tables(client, wait, &tables, err);
+    if (st == RP_OK) st = take_signatures(client, live, tables, table, out, err);
+    rp_client_tables_free(tables);
+    return st;
+}
+
+static bool is_quiet(rp_client_live *live)
+{
+    bool is;
+
+    rp_mutex_lock(&live->mu);
+    is = rp_now_ns() < live->quiet_until_ns;
+    rp_mutex_unlock(&live->mu);
+    return is;
+}
+
+/* No server has responded to a request of this time: the next one is made after QUIET_TIMES as
+ * long. */
+static void be_quiet(rp_client_live *live, int64_t since_ns)
+{
+    int64_t now_ns = rp_now_ns(), pause_ns = QUIET_TIMES * (now_ns - since_ns);
+
+    if (pause_ns > MAX_QUIET_MS * MS) pause_ns = MAX_QUIET_MS * MS;
+    rp_mutex_lock(&live->mu);
+    live->quiet_until_ns = now_ns + pause_ns;
+    rp_mutex_unlock(&live->mu);
+}
+
+rp_status rp_client_signature_soon(rp_client *client, const char *table, rp_wait wait,
+                                   rp_signature **out, rp_error *err)
+{
+    const int64_t since_ns = rp_now_ns();
+    rp_client_tables *tables = NULL;
+    rp_client_live *live;
+    rp_status st = rp_client_get_live(client, &live, err);
+
+    if (st != RP_OK || find_cached(live, table, out)) return st;
+    if (is_quiet(live)) return rp_fail(err, RP_DEADLINE, "no server has responded in time");
+    st = rp_client_get_tables_there(client, wait, &tables, err);
+    if (st == RP_OK)
+        st = take_signatures(client, live, tables, table, out, err);
+    else if (st == RP_UNAVAILABLE || st == RP_DEADLINE)
+        be_quiet(live, since_ns);
+    rp_client_tables_free(tables);
+    return st;
+}
+
+bool rp_client_is_refused(rp_client *client, char *text, size_t size)
+{
+    rp_client_live *live = NULL;
+
+    if (client->store != NULL || rp_client_get_live(client, &live, NULL) != RP_OK) return false;
+    for (size_t i = 0; i < live->channel_count; i++) {
+        if (!rp_channel_is_refused(live->channels[i])) continue;
+        rp_channel_why(live->channels[i], text, size);
+        return true;
+    }
+    return false;
 }
 
 void rp_client_forget_signature(rp_client *client, const char *table)

@@ -31,8 +31,9 @@ typedef struct rp_client_live {
     rp_runtime *runtime;
     rp_tls *tls; /* NULL: plain */
     rp_channel **channels;
-    size_t channel_count; /* 0 for a store */
-    rp_mutex mu;          /* rank 78; guards the signatures */
+    size_t channel_count;   /* 0 for a store */
+    rp_mutex mu;            /* rank 78; guards the fields below */
+    int64_t quiet_until_ns; /* until then rp_client_signature_soon() asks no server */
     rp_known_signature *signatures;
     size_t signature_count, signature_capacity;
 } rp_client_live;
@@ -68,6 +69,18 @@ RP_NODISCARD rp_status rp_client_open_source(rp_client *client, size_t shard,
  * rp_client_get_tables(). */
 RP_NODISCARD rp_status rp_client_signature(rp_client *client, const char *table, rp_wait wait,
                                            rp_signature **out, rp_error *err);
+/* As rp_client_signature(), but it does not wait for servers that are away: RP_UNAVAILABLE.
+ * After servers gave no response, it asks none for a while, so that many calls wait a small
+ * part of their time: RP_DEADLINE. */
+RP_NODISCARD rp_status rp_client_signature_soon(rp_client *client, const char *table,
+                                                rp_wait wait, rp_signature **out,
+                                                rp_error *err);
+/* Gets the tables of the servers that are not away. RP_UNAVAILABLE at once if all are. */
+RP_NODISCARD rp_status rp_client_get_tables_there(rp_client *client, rp_wait wait,
+                                                  rp_client_tables **out, rp_error *err);
+/* Returns true if a server refuses this client's TLS, or the client the server's certificate,
+ * and no connection to it has ever succeeded. Writes why to `text`. */
+bool rp_client_is_refused(rp_client *client, char *text, size_t size);
 /* Removes a signature from the cache, after a server has rejected an item because of it. */
 void rp_client_forget_signature(rp_client *client, const char *table);
 

@@ -19,7 +19,7 @@ enum { PATH_BYTES = 4096 };
 static rp_status call_all(rp_client *client, const char *path, rp_buf *message, bool repeatable,
                           rp_wait wait, rp_error *err)
 {
-    const rp_unary_request request = {path, message, repeatable};
+    const rp_unary_request request = {path, message, repeatable, false};
     rp_unary *u = NULL;
     rp_status st;
 
@@ -96,11 +96,11 @@ static rp_status merge(rp_client *client, const rp_unary *infos, const rp_unary 
     return st;
 }
 
-static rp_status get_remote_tables(rp_client *client, rp_wait wait, rp_client_tables **out,
-                                   rp_error *err)
+static rp_status get_remote_tables(rp_client *client, rp_wait wait, bool skips_away,
+                                   rp_client_tables **out, rp_error *err)
 {
-    const rp_unary_request info = {RP_CLIENT_REVERB "ServerInfo", NULL, true};
-    const rp_unary_request status = {RP_CLIENT_REPLAY "Status", NULL, true};
+    const rp_unary_request info = {RP_CLIENT_REVERB "ServerInfo", NULL, true, skips_away};
+    const rp_unary_request status = {RP_CLIENT_REPLAY "Status", NULL, true, skips_away};
     size_t shards = client->addresses.count;
     rp_client_tables *tables = NULL;
     rp_unary *infos = NULL, *statuses = NULL;
@@ -123,7 +123,14 @@ rp_status rp_client_get_tables(rp_client *client, rp_wait wait, rp_client_tables
                                rp_error *err)
 {
     if (client->store != NULL) return rp_local_tables(client, out, err);
-    return get_remote_tables(client, wait, out, err);
+    return get_remote_tables(client, wait, false, out, err);
+}
+
+rp_status rp_client_get_tables_there(rp_client *client, rp_wait wait, rp_client_tables **out,
+                                     rp_error *err)
+{
+    if (client->store != NULL) return rp_local_tables(client, out, err);
+    return get_remote_tables(client, wait, true, out, err);
 }
 
 rp_status rp_client_mutate(rp_client *client, const char *table, const rp_mutation *mutation,
@@ -212,7 +219,7 @@ static rp_status local_checkpoint(rp_client *client, rp_wait wait, char **path, 
 
 rp_status rp_client_checkpoint(rp_client *client, rp_wait wait, char **path, rp_error *err)
 {
-    const rp_unary_request request = {RP_CLIENT_REVERB "Checkpoint", NULL, false};
+    const rp_unary_request request = {RP_CLIENT_REVERB "Checkpoint", NULL, false, false};
     rp_unary *u = NULL;
     rp_status st;
 
@@ -253,7 +260,7 @@ static rp_status request_durability(rp_client *client, rp_client_durability *out
 
     rp_buf_init(&message, &client->alloc);
     rp_wire_write_status_request(&message, NULL, true);
-    const rp_unary_request request = {RP_CLIENT_REPLAY "Status", &message, true};
+    const rp_unary_request request = {RP_CLIENT_REPLAY "Status", &message, true, false};
     st = message.bad
              ? rp_fail(err, RP_NO_RESOURCE, "out of memory for a request")
              : rp_unary_call(client, &request, 0, client->addresses.count, wait, &u, err);
@@ -399,7 +406,7 @@ static rp_status add_blocked(rp_client *client, size_t shard, const rp_unary_res
 static rp_status request_blocked(rp_client *client, const char *table, rp_client_blocked *b,
                                  rp_wait wait, rp_error *err)
 {
-    rp_unary_request request = {RP_CLIENT_REPLAY "WhyBlocked", NULL, true};
+    rp_unary_request request = {RP_CLIENT_REPLAY "WhyBlocked", NULL, true, false};
     rp_unary *u = NULL;
     rp_buf message;
     rp_status st;

@@ -55,7 +55,7 @@ static rp_status add_shard(rp_client *client, size_t shard, const rp_unary_respo
 rp_status rp_client_get_connections(rp_client *client, rp_client_connections *out, rp_wait wait,
                                     rp_error *err)
 {
-    const rp_unary_request request = {RP_CLIENT_REPLAY "Clients", NULL, true};
+    const rp_unary_request request = {RP_CLIENT_REPLAY "Clients", NULL, true, false};
     rp_client_connections found = {.list = out->list, .capacity = out->capacity};
     rp_unary *u = NULL;
     rp_status st = RP_OK;

@@ -24,10 +24,18 @@ static uint64_t next_seed(const rp_client_live *live)
     return rp_splitmix64(&state);
 }
 
+/* A server that is away is not waited for. RP_UNAVAILABLE: it will not accept this client
+ * later either. */
 static rp_status find_signature(void *ctx, const char *table, rp_wait wait, rp_signature **out,
                                 rp_error *err)
 {
-    return rp_client_signature(ctx, table, wait, out, err);
+    char refusal[RP_ERROR_TEXT_BYTES];
+    rp_status st = rp_client_signature_soon(ctx, table, wait, out, err);
+
+    if (st != RP_UNAVAILABLE && st != RP_DEADLINE) return st;
+    if (rp_client_is_refused(ctx, refusal, sizeof refusal))
+        return rp_fail(err, RP_UNAVAILABLE, "%s", refusal);
+    return RP_DEADLINE;
 }
 
 static void why(void *ctx, const char *table, char *text, size_t size)
@@ -58,7 +66,7 @@ static rp_status open_bare(rp_client *client, const rp_trajectory_writer_options
 }
 
 /* Fetches the signatures in advance, so that the first item does not wait for them. A failure
- * is ignored: the item fetches them again. */
+ * is ignored: the item asks for them again. */
 static void fetch_signatures(rp_client *client, rp_wait wait)
 {
     rp_signature *signature = NULL;

@@ -153,7 +153,8 @@ static void begin_all(rp_post *post)
                                     .path = u->request.path,
                                     .deadline_ns = u->until_ns,
                                     .fails_fast = true,
-                                    .skips_away = has_other && u->count > 1};
+                                    .skips_away =
+                                        u->request.skips_away || (has_other && u->count > 1)};
         rp_channel_begin(p->channel, &p->call);
     }
 }

@@ -12,6 +12,9 @@ typedef struct rp_unary_request {
     const rp_buf *message; /* NULL: an empty one */
     /* The request is idempotent: it is retried once if the connection breaks. */
     bool repeatable;
+    /* Does not wait for servers that are away: a call to them ends at once, and they are
+     * connected to in the background. */
+    bool skips_away;
 } rp_unary_request;
 
 /* The result of the call on one shard. */

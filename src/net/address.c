@@ -248,7 +248,9 @@ rp_status rp_address_list_parse(const rp_allocator *alloc, const char *text,
         while (length > 0 && (one[length - 1] == ' ' || one[length - 1] == '\t')) length--;
         one[length] = '\0';
         if (length == 0)
-            st = rp_fail(err, RP_INVALID, "addresses '%s': one is empty", text);
+            st = text[strspn(text, " \t")] == '\0'
+                     ? rp_fail(err, RP_INVALID, "the address is empty: it is HOST:PORT")
+                     : rp_fail(err, RP_INVALID, "addresses '%s': one is empty", text);
         else if (strncmp(one, "dns:", 4) == 0)
             st = add_all(out, one + 4, err);
         else

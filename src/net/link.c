@@ -182,6 +182,16 @@ void rp_link_why(const rp_link *link, char *text, size_t size)
         (void)snprintf(text, size, "%s%s", why != NULL ? "TLS: " : "", why != NULL ? why : "");
 }
 
+bool rp_link_is_refused(const rp_link *link)
+{
+    if (link->ssl == NULL) return false;
+    if (rp_tls_refusal(link->ssl) != NULL) return true;
+    if (SSL_get_verify_result(link->ssl) != X509_V_OK) return true;
+    /* A peer that stops closes the connection as well. */
+    return link->tls_error != 0 && ERR_GET_LIB(link->tls_error) == ERR_LIB_SSL &&
+           ERR_GET_REASON(link->tls_error) != SSL_R_UNEXPECTED_EOF_WHILE_READING;
+}
+
 rp_link_result rp_link_handshake(rp_link *link)
 {
     rp_link_result result;

@@ -48,6 +48,9 @@ void rp_link_deinit(rp_link *link); /* closes the descriptor, if it has one */
 RP_NODISCARD rp_status rp_link_expect(rp_link *link, const char *name);
 /* Writes the reason for which TLS has failed, or "", to `text`. */
 void rp_link_why(const rp_link *link, char *text, size_t size);
+/* Returns true if TLS has failed because one side refuses the other: a certificate, a version,
+ * a peer that does not speak TLS. False if the peer only closed the connection. */
+bool rp_link_is_refused(const rp_link *link);
 
 /* Returns the descriptor to the caller; the link has none afterwards. Plain links only. */
 int rp_link_take_fd(rp_link *link);

@@ -242,18 +242,34 @@ static int no_passphrase(char *text, int size, int writing, void *user)
     return -1;
 }
 
+/* Returns what to do about an error of OpenSSL, or its reason. */
+static const char *advise(unsigned long error, const char *what)
+{
+    const char *why = ERR_reason_error_string(error);
+
+    if (ERR_GET_LIB(error) == ERR_LIB_X509 &&
+        ERR_GET_REASON(error) == X509_R_KEY_VALUES_MISMATCH)
+        return "it is the key of another certificate: name the key that this certificate was "
+               "made "
+               "for";
+    if (ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE &&
+        strcmp(what, "certificate") == 0)
+        return "the file has no certificate in PEM; are the files of the certificate and of "
+               "the "
+               "key swapped?";
+    return why != NULL ? why : "OpenSSL gives no reason";
+}
+
 /* Fills in the error from the queue of OpenSSL, and clears the queue. */
 static rp_status fail_openssl(rp_error *err, const char *what, const char *path)
 {
     unsigned long first = ERR_peek_error();
-    const char *why = ERR_reason_error_string(first);
     rp_status st;
 
     if (ERR_GET_REASON(first) == ERR_R_MALLOC_FAILURE)
         st = rp_fail(err, RP_NO_RESOURCE, "%s '%s': out of memory", what, path);
     else
-        st = rp_fail(err, RP_INVALID, "%s '%s': %s", what, path,
-                     why != NULL ? why : "OpenSSL gives no reason");
+        st = rp_fail(err, RP_INVALID, "%s '%s': %s", what, path, advise(first, what));
     ERR_clear_error();
     return st;
 }

@@ -89,6 +89,11 @@ static bool can_block_both(const rp_limiter_options *o, double *where)
 
 static rp_status check_ranges(const rp_limiter_options *o, rp_error *err)
 {
+    if (o->samples_per_insert == 0 && o->min_size == 0 && o->min_diff == 0 && o->max_diff == 0)
+        return rp_fail(
+            err, RP_INVALID,
+            "limiter is not set: use rp_limiter_min_size(1), which only waits for the "
+            "first item");
     if (!(o->samples_per_insert >= RP_MIN_SAMPLES_PER_INSERT &&
           o->samples_per_insert <= RP_MAX_SAMPLES_PER_INSERT))
         return rp_fail(

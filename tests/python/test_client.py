@@ -3,6 +3,7 @@
 
 import gc
 import logging
+import socket
 import threading
 import time
 
@@ -588,6 +589,33 @@ def test_shards(spread, as_list):
     assert client.server_info()["t"].current_size == 0
     for server in servers:
         server.stop()
+
+
+def test_a_dead_shard_gets_no_item():
+    """It would keep its half of the items for 30 s."""
+    server = reprise.Server([table("t")])
+    with socket.socket() as nobody:
+        nobody.bind(("localhost", 0))
+        dead = f"localhost:{nobody.getsockname()[1]}"  # bound, but it does not listen
+        client = Client([dead, f"localhost:{server.port}"])
+        with client.trajectory_writer(1) as writer:
+            for i in range(100):
+                writer.append({"x": i})
+                writer.create_item("t", 1.0, {"x": writer.history["x"][-1:]})
+            writer.flush(timeout_ms=15000)
+        assert server.localhost_client().server_info()["t"].current_size == 100
+    server.stop()
+
+
+def test_the_items_of_a_missing_server_are_not_called_sent():
+    with socket.socket() as nobody:
+        nobody.bind(("localhost", 0))
+        writer = Client(f"localhost:{nobody.getsockname()[1]}").trajectory_writer(
+            1, validate_items=False)
+        writer.append({"x": 0})
+        writer.create_item("t", 1.0, {"x": writer.history["x"][-1:]})
+        with pytest.raises(errors.DeadlineExceededError, match="1 item is unconfirmed: localhost"):
+            writer.flush(timeout_ms=300)
 
 
 def test_samples_may_outlive_everything():

@@ -327,7 +327,7 @@ static void a_flush_ends_at_its_deadline(rp_test_transport *t)
     assert_int_equal(rp_trajectory_writer_steps(w), 1); /* the episode goes on */
     assert_int_equal(rp_trajectory_writer_pending(w), 1);
     rp_trajectory_writer_why(w, why, sizeof why);
-    assert_non_null(strstr(why, "1 items are unconfirmed"));
+    assert_non_null(strstr(why, "1 item is unconfirmed"));
     assert_ok_err(
         rp_client_resume_table(t->client, bag, RP_SIDE_INSERTS, rp_test_soon(), &t->err),
         &t->err);

@@ -117,6 +117,9 @@ uint64_t rp_channel_left_out(const rp_channel *channel); /* how many there were;
 /* Returns true if there is no connection and the last attempt to connect has failed. A call
  * makes the channel attempt it again. */
 bool rp_channel_is_away(const rp_channel *channel);
+/* Returns true if the TLS handshake of the last attempt failed, and no attempt has succeeded:
+ * the next ones fail as well, until someone changes certificates or options. Any thread. */
+bool rp_channel_is_refused(const rp_channel *channel);
 bool rp_channel_is_unix(const rp_channel *channel); /* any thread */
 /* Returns the descriptor of the connection, or -1. */
 int rp_channel_fd(const rp_channel *channel);

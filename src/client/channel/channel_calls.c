@@ -60,6 +60,11 @@ uint64_t rp_channel_left_out(const rp_channel *c)
     return atomic_load_explicit(&c->left_out, memory_order_relaxed);
 }
 
+bool rp_channel_is_refused(const rp_channel *c)
+{
+    return atomic_load_explicit(&c->is_refused, memory_order_relaxed);
+}
+
 bool rp_channel_is_unix(const rp_channel *c)
 {
     return c->address.is_unix;
@@ -312,11 +317,12 @@ static void rest(rp_channel *c)
         c->state = RP_CHANNEL_IDLE;
 }
 
-static void fail_attempt(rp_channel *c, const char *why)
+static void fail_attempt(rp_channel *c, const char *why, bool is_refused)
 {
     uint64_t attempt = c->attempt++;
 
     c->has_failed = true;
+    atomic_store_explicit(&c->is_refused, is_refused, memory_order_relaxed);
     set_why(c, why);
     rest(c);
     end_hasty(c, attempt);
@@ -341,7 +347,7 @@ static void on_connected(rp_connector *connector, int fd, const char *why)
         why = "out of memory";
     }
     if (c->current == NULL)
-        fail_attempt(c, why);
+        fail_attempt(c, why, false);
     else
         c->state = RP_CHANNEL_GREETING;
 }
@@ -352,7 +358,7 @@ static void connect_if_wanted(rp_channel *c)
     c->is_wanted = false;
     c->until_ns = rp_loop_now(c->loop) + c->options.connect_timeout_ns;
     if (rp_connector_start(&c->connector, c->until_ns) != RP_OK) {
-        fail_attempt(c, "out of memory");
+        fail_attempt(c, "out of memory", false);
         return;
     }
     c->state = RP_CHANNEL_CONNECTING;
@@ -363,6 +369,8 @@ void rp_channel_on_up(rp_channel *c)
     assert(c->state == RP_CHANNEL_GREETING && c->current != NULL);
     c->state = RP_CHANNEL_UP;
     c->has_failed = false;
+    c->has_been_up = true;
+    atomic_store_explicit(&c->is_refused, false, memory_order_relaxed);
     c->attempt++;
     atomic_store_explicit(&c->is_connected, true, memory_order_relaxed);
     set_why(c, "");
@@ -387,6 +395,7 @@ static void leave_current(rp_channel *c)
 void rp_channel_on_over(rp_channel *c, rp_peer *p)
 {
     bool was_current = p == c->current, was_up = c->state == RP_CHANNEL_UP;
+    bool is_refused = p->is_refused && !c->has_been_up;
     char why[RP_CHANNEL_TEXT_BYTES];
 
     assert(p->channel == c && p->state == RP_PEER_OVER);
@@ -401,7 +410,7 @@ void rp_channel_on_over(rp_channel *c, rp_peer *p)
     rp_peer_free(p, true); /* its calls end here */
     if (!was_current || c->state != RP_CHANNEL_IDLE) return;
     if (!was_up)
-        fail_attempt(c, why);
+        fail_attempt(c, why, is_refused);
     else if (c->pause_ns != 0)
         rest(c);
     rp_channel_touch(c);
@@ -559,6 +568,7 @@ rp_status rp_channel_new(rp_runtime *runtime, const rp_channel_options *options,
     rp_mutex_init(&c->mu, RP_RANK_RUNTIME);
     atomic_init(&c->is_connected, false);
     atomic_init(&c->left_out, 0);
+    atomic_init(&c->is_refused, false);
     *out = c;
     return RP_OK;
 }

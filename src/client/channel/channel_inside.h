@@ -44,6 +44,7 @@ struct rp_peer {
     rp_channel *channel;
     rp_peer_state state;
     bool is_closing; /* its calls are being ended: rp_peer_free() runs */
+    bool is_refused; /* the TLS handshake has failed */
     rp_link link;
     rp_watch watch;
     rp_timer timer;
@@ -93,8 +94,10 @@ struct rp_channel {
     rp_rng rng;
     rp_share share;
 
+    bool has_been_up; /* an attempt to connect has succeeded */
     atomic_bool is_connected;
     atomic_uint_fast64_t left_out; /* calls to several shards that went on without this one */
+    atomic_bool is_refused;        /* as rp_channel_is_refused() */
     rp_mutex mu;                   /* rank 85 */
     char why[RP_CHANNEL_TEXT_BYTES + 96] RP_GUARDED_BY(mu);
 };

@@ -222,6 +222,7 @@ static void shake_hands(rp_peer *p)
         rp_loop_change(p->channel->loop, &p->watch, p->link.read_waits);
     } else if (result != RP_LINK_OK) {
         rp_link_why(&p->link, why, sizeof why);
+        p->is_refused = rp_link_is_refused(&p->link);
         end(p, "%s",
             why[0] != '\0' ? why : "the TLS handshake failed: is that a server of TLS?");
     } else if (p->link.ssl != NULL && !rp_link_is_h2(&p->link)) {
@@ -236,6 +237,7 @@ static void end_broken(rp_peer *p, rp_link_result result)
     char why[RP_CHANNEL_TEXT_BYTES - 16] = "";
 
     if (result == RP_LINK_BROKEN) rp_link_why(&p->link, why, sizeof why);
+    if (result == RP_LINK_BROKEN) p->is_refused = rp_link_is_refused(&p->link);
     if (why[0] != '\0')
         end(p, "%s", why);
     else

@@ -39,6 +39,15 @@ bool rp_remote_sink_reserve(rp_sink *sink, size_t count);
  * reservation. */
 void rp_remote_sink_put_reserved(rp_sink *sink, const rp_sink_item *items, size_t count);
 
+/* Calls `on_refused` on the loop thread whenever the server cannot be reached and the sink has
+ * items that it has never sent. If the channel is away already, the sink counts as away from
+ * now on, and finds out when the server is there. Call it once, before the first item; not on
+ * the loop thread. */
+void rp_remote_sink_on_refused(rp_sink *sink, void (*on_refused)(void *user), void *user);
+/* As rp_remote_sink_give_back(), but only items that were never written to a connection: no
+ * server can have them. Loop thread. */
+size_t rp_remote_sink_give_unsent(rp_sink *sink, rp_sink_item *items, size_t capacity);
+
 /* Moves up to `capacity` unsettled items to `items`, oldest first, and returns their number.
  * The sink no longer owns them and does not call on_settled for them. Returns 0 if the server
  * can be reached. Loop thread. */

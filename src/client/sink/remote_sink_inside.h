@@ -55,9 +55,16 @@ typedef struct rp_remote_sink {
                                             stream has not ended by probe_due_ns, which is
                                             probe_wait_ns after the message */
     rp_remote_state state;
-    uint32_t cursor;     /* the slot of the item that is sent next */
+    uint32_t cursor; /* the slot of the item that is sent next */
+    uint32_t unsent; /* the slot of the first item that no stream has had, or RP_MAP_NONE: no
+                        item from it on was ever written */
+    bool is_refused; /* the last attempt to open a stream found no server */
     bool has_progressed; /* the stream has confirmed something */
     bool is_probing, is_closed;
+
+    /* called when `is_refused` and there are items from `unsent` on; NULL: nobody takes them */
+    void (*on_refused)(void *user);
+    void *refused_user;
 
     rp_inbox inbox;
     rp_mutex mu; /* rank 84 */

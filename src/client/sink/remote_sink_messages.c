@@ -153,6 +153,7 @@ bool rp_remote_build(rp_remote_sink *s, rp_insert_draft *d, size_t limit)
         rp_listed_item *item = rp_remote_item_at(s, s->cursor);
 
         item->message = s->message;
+        if (s->unsent == s->cursor) s->unsent = item->next;
         s->cursor = item->next;
         scout_on(s, &ahead);
         if (!add_chunks(s, d, item, missing)) return false;

@@ -12,7 +12,9 @@
  *       the cursor on was; without a stream the cursor is at the first item;
  *   R2  `chunks` is the set that the last message with items asked the server to keep;
  *   R3  the timer is armed, so moving it needs no memory;
- *   R4  if the loop is near, or items that it took wait for memory, the timer is due soon, and
+ *   R4  no item from `unsent` on was ever in a message, every item before it was; `unsent` is
+ *       not before the cursor;
+ *   R5  if the loop is near, or items that it took wait for memory, the timer is due soon, and
  *       then the loop checks the inbox.
  *
  * Running out of memory in the middle of a message ends the stream; the next stream starts from
@@ -99,9 +101,17 @@ static void take_items(rp_remote_sink *s)
         for (size_t i = 0; i < count; i++) {
             uint32_t slot = rp_item_list_append(&s->items, &items[i]);
             if (s->cursor == RP_MAP_NONE) s->cursor = slot;
+            if (s->unsent == RP_MAP_NONE) s->unsent = slot;
         }
         rp_inbox_done(&s->inbox);
     }
+}
+
+/* Offers the items that no server has had to who takes them. */
+static void offer_unsent(rp_remote_sink *s)
+{
+    if (s->is_refused && s->unsent != RP_MAP_NONE && s->on_refused != NULL)
+        s->on_refused(s->refused_user);
 }
 
 /* Removes an item from the list. The caller owns the reference to its trajectory. */
@@ -110,6 +120,7 @@ static rp_sink_item remove_item(rp_remote_sink *s, uint32_t slot)
     rp_listed_item *item = rp_remote_item_at(s, slot);
 
     if (s->cursor == slot) s->cursor = item->next;
+    if (s->unsent == slot) s->unsent = item->next;
     if (item->shares_chunks) rp_sent_chunks_on_confirmed(&s->chunks, item->item.trajectory);
     return rp_item_list_remove(&s->items, slot);
 }
@@ -240,6 +251,7 @@ static void go_on(rp_remote_sink *s)
     int64_t now_ns = rp_loop_now(s->loop);
 
     take_items(s);
+    offer_unsent(s);
     if (s->probe_out > 0) {
         if (now_ns >= s->probe_due_ns)
             on_probe_due(s);
@@ -293,6 +305,7 @@ static void on_begin(rp_channel_call *call)
     s->state = STREAM_OPEN;
     s->began_ns = rp_loop_now(s->loop);
     s->has_progressed = false;
+    s->is_refused = false;
     atomic_store_explicit(&s->away_since, 0, memory_order_relaxed);
     set_why(s, ""); /* the server knows */
     go_on(s);
@@ -454,6 +467,7 @@ static void on_end(rp_channel_call *call, rp_status status, const char *text)
     bool has_begun = s->state == STREAM_OPEN, is_clear = false;
 
     if (text == NULL) text = "";
+    if (status == RP_UNAVAILABLE && !has_begun) s->is_refused = true;
     if (status == RP_UNAVAILABLE &&
         atomic_load_explicit(&s->away_since, memory_order_relaxed) == 0)
         atomic_store_explicit(&s->away_since, now_ns, memory_order_relaxed);
@@ -466,6 +480,7 @@ static void on_end(rp_channel_call *call, rp_status status, const char *text)
     s->resume_ns = is_clear ? now_ns : now_ns + pause_after(s, has_begun);
     forget_stream(s);
     if (wants_stream(s)) wake_at(s, s->resume_ns);
+    offer_unsent(s);
 }
 
 static const rp_channel_call_class call_class = {
@@ -524,6 +539,37 @@ static void why(rp_sink *sink, char *text, size_t size)
     rp_mutex_lock(&s->mu);
     (void)snprintf(text, size, "%s", s->why);
     rp_mutex_unlock(&s->mu);
+}
+
+size_t rp_remote_sink_give_unsent(rp_sink *sink, rp_sink_item *items, size_t capacity)
+{
+    rp_remote_sink *s = sink_of(sink);
+    size_t count = 0;
+
+    if (s->state == STREAM_OPEN || !s->is_refused) return 0;
+    take_items(s);
+    while (count < capacity && s->unsent != RP_MAP_NONE)
+        items[count++] = remove_item(s, s->unsent);
+    return count;
+}
+
+static void listen_on_loop(void *arg)
+{
+    rp_remote_sink *s = arg;
+
+    s->is_refused = rp_channel_is_away(s->channel);
+    if (!s->is_refused) return;
+    atomic_store_explicit(&s->away_since, rp_loop_now(s->loop), memory_order_relaxed);
+    wake_at(s, s->resume_ns); /* finds out when the server is there */
+}
+
+void rp_remote_sink_on_refused(rp_sink *sink, void (*on_refused)(void *user), void *user)
+{
+    rp_remote_sink *s = sink_of(sink);
+
+    s->on_refused = on_refused;
+    s->refused_user = user;
+    rp_runtime_run_on_loop(s->runtime, listen_on_loop, s);
 }
 
 size_t rp_remote_sink_give_back(rp_sink *sink, rp_sink_item *items, size_t capacity)
@@ -604,7 +650,7 @@ rp_status rp_remote_sink_new(rp_channel *channel, rp_runtime *runtime,
     s->post.run = on_posted;
     s->timer.on_due = on_due;
     s->pause_ns = MIN_PAUSE_NS;
-    s->cursor = RP_MAP_NONE;
+    s->cursor = s->unsent = RP_MAP_NONE;
     atomic_init(&s->away_since, 0);
     rp_sent_chunks_init(&s->chunks, alloc, seed);
     rp_item_list_init(&s->items, alloc, seed + 1);

@@ -208,10 +208,15 @@ static bool find_homes(shard_sink *s)
     return true;
 }
 
-static void move_items(shard_sink *s, size_t from)
+/* Moves the items of a shard that is away to the others: all of them, or those that it cannot
+ * have. */
+static void move_items(shard_sink *s, size_t from, bool is_all)
 {
+    rp_sink *sink = s->shards[from].sink;
+
     while (can_reach_another(s, from) && find_homes(s)) {
-        s->homeless_count = rp_remote_sink_give_back(s->shards[from].sink, s->homeless, BATCH);
+        s->homeless_count = is_all ? rp_remote_sink_give_back(sink, s->homeless, BATCH)
+                                   : rp_remote_sink_give_unsent(sink, s->homeless, BATCH);
         if (s->homeless_count == 0) return;
     }
 }
@@ -223,7 +228,7 @@ static void look(shard_sink *s)
     (void)find_homes(s);
     for (size_t i = 0; i < s->shard_count; i++) {
         int64_t since_ns = rp_remote_sink_away_since(s->shards[i].sink);
-        if (since_ns != 0 && now_ns - since_ns >= s->give_up_ns) move_items(s, i);
+        if (since_ns != 0) move_items(s, i, now_ns - since_ns >= s->give_up_ns);
     }
     if (next_ns > MAX_LOOK_NS) next_ns = MAX_LOOK_NS;
     /* It cannot fail: the timer has just freed its place. */
@@ -233,6 +238,16 @@ static void look(shard_sink *s)
 static void on_due(rp_timer *timer)
 {
     look((shard_sink *)(void *)((char *)timer - offsetof(shard_sink, timer)));
+}
+
+/* A shard has items that it cannot have got: looks as soon as the sink of the shard is done. */
+static void on_refused(void *user)
+{
+    shard_sink *s = user;
+
+    if (s->is_closed || !can_reach_another(s, s->shard_count)) return;
+    /* It cannot fail: the timer has a place. */
+    if (rp_loop_arm(s->loop, &s->timer, rp_loop_now(s->loop)) != RP_OK) return;
 }
 
 static void why(rp_sink *sink, char *text, size_t size)
@@ -265,6 +280,7 @@ static void close_on_loop(void *arg)
 {
     shard_sink *s = arg;
 
+    s->is_closed = true;
     rp_loop_disarm(s->loop, &s->timer);
 }
 
@@ -327,6 +343,7 @@ rp_status rp_shard_sink_new(rp_sink *const *sinks, size_t count, rp_runtime *run
         free_sink(s);
         return rp_fail_memory(err, sizeof(rp_timer));
     }
+    for (size_t i = 0; i < count; i++) rp_remote_sink_on_refused(sinks[i], on_refused, s);
     *out = &s->base;
     return RP_OK;
 }

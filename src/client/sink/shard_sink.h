@@ -2,8 +2,9 @@
 /* A sink over several servers that are shards of the same tables.
  *
  * Each item goes to one server, round robin or by a hash of its key. A shard that cannot be
- * reached gets no new items while another can be reached. It keeps its unsettled items, which
- * are sent when it is back.
+ * reached gets no new items while another can be reached. Items that it cannot have, because
+ * they were never written to a connection, go to the other shards at once. It keeps its other
+ * unsettled items, which are sent when it is back.
  *
  * After `give_up_ms` the unsettled items of an unreachable shard go to the other shards, under
  * the same keys. If the shard had inserted some of them and comes back with its data, these

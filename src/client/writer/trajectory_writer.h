@@ -109,8 +109,8 @@ typedef struct rp_outgoing_list {
 } rp_outgoing_list;
 
 /* Finds the signature of a table. RP_OK: `*out` is a reference, or NULL if the table has no
- * signature. RP_NOT_FOUND: there is no such table. Any other status: the signature is not known
- * now. */
+ * signature. RP_NOT_FOUND: there is no such table. RP_UNAUTHENTICATED, RP_UNAVAILABLE: the
+ * servers accept no item of this client. Any other status: the signature is not known now. */
 typedef rp_status rp_find_signature(void *ctx, const char *table, rp_wait wait,
                                     rp_signature **out, rp_error *err);
 

@@ -66,7 +66,8 @@ static rp_status look_up(rp_trajectory_writer *w, rp_writer_table *table, rp_wai
     if (wait.until_ns < soon.until_ns) soon.until_ns = wait.until_ns;
     soon.cancel = wait.cancel;
     st = w->parts.find(w->parts.find_ctx, table->name, soon, &table->signature, &why);
-    if (st == RP_NOT_FOUND) return rp_fail(err, st, "%s", why.text);
+    if (st == RP_NOT_FOUND || st == RP_UNAUTHENTICATED || st == RP_UNAVAILABLE)
+        return rp_fail(err, st, "%s", why.text);
     if (st == RP_OK) table->looked_up = true;
     return RP_OK; /* the server or table will check the items */
 }

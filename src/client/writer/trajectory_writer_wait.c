@@ -7,7 +7,7 @@
 #include "util/cancel.h"
 #include "util/error.h"
 
-enum { WHY_BYTES = RP_ERROR_TEXT_BYTES, COUNT_BYTES = 40 };
+enum { WHY_BYTES = RP_ERROR_TEXT_BYTES, COUNT_BYTES = 64 };
 
 static const int64_t ask_pause_ns = 1000 * 1000000LL;
 
@@ -94,17 +94,19 @@ static void ask_tables(rp_trajectory_writer *w, uint64_t settled, char *text, si
     if (r->settled == settled) (void)snprintf(text, size, "%s", r->text);
 }
 
-/* Writes "1 item is" or "2 items are". Returns `text`. */
-static const char *count_text(size_t count, char text[COUNT_BYTES])
+
+/* Writes "3 items are unconfirmed". Returns `text`. */
+static const char *name_count(size_t count, char text[COUNT_BYTES])
 {
-    (void)snprintf(text, COUNT_BYTES, "%zu %s", count, count == 1 ? "item is" : "items are");
+    (void)snprintf(text, COUNT_BYTES,
+                   count == 1 ? "1 item is unconfirmed" : "%zu items are unconfirmed", count);
     return text;
 }
 
 /* Writes what the unconfirmed items wait for. Without `is_asking` no server is asked. */
 static void describe(rp_trajectory_writer *w, bool is_asking, char *text, size_t size)
 {
-    char said[WHY_BYTES] = "", words[COUNT_BYTES];
+    char said[WHY_BYTES] = "", items[COUNT_BYTES];
     size_t count, sent;
     uint64_t settled;
 
@@ -113,27 +115,32 @@ static void describe(rp_trajectory_writer *w, bool is_asking, char *text, size_t
     sent = w->sent;
     settled = w->settled;
     rp_mutex_unlock(&w->mu);
+    (void)name_count(count, items);
     if (sent > 0 && w->sink != NULL) w->sink->class->why(w->sink, said, sizeof said);
-    if (is_asking && sent > 0 && said[0] == '\0' && w->parts.why != NULL)
+    if (count > 0 && said[0] != '\0') { /* the sink has them, and cannot send them */
+        (void)snprintf(text, size, "%s: %s", items, said);
+        return;
+    }
+    if (is_asking && sent > 0 && w->parts.why != NULL)
         ask_tables(w, settled, said, sizeof said);
     if (count == 0)
         (void)snprintf(text, size, "no item is unconfirmed");
     else if (said[0] != '\0')
-        (void)snprintf(text, size, "%s unconfirmed, %zu of them sent: %s",
-                       count_text(count, words), sent, said);
+        (void)snprintf(text, size, "%s, %zu of them sent: %s", items, sent, said);
+    else if (sent == count)
+        (void)snprintf(text, size, "%s: the server has not responded yet", items);
     else
-        (void)snprintf(
-            text, size,
-            "%s unconfirmed, %zu of them sent and %zu waiting for chunks to fill or to "
-            "be compressed",
-            count_text(count, words), sent, count - sent);
+        (void)snprintf(text, size,
+                       "%s, %zu of them sent and %zu waiting for chunks to fill or to be "
+                       "compressed",
+                       items, sent, count - sent);
 }
 
 rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_bytes,
                           rp_wait wait, rp_error *err)
 {
     cancellable c = {.link.on_fire = on_fire, .writer = w};
-    char why[WHY_BYTES], words[COUNT_BYTES];
+    char why[WHY_BYTES], items[COUNT_BYTES];
     bool is_any = false;
     rp_status st;
 
@@ -162,8 +169,7 @@ rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_
     if (st == RP_OK || (st == RP_DEADLINE && wait.until_ns == RP_NOW && err == NULL)) return st;
     if (st != RP_DEADLINE && st != RP_CANCELLED) return st;
     if (wait.until_ns == RP_NOW) /* a poll: the reason would cost more than the call */
-        return rp_fail(err, st, "%s unconfirmed",
-                       count_text(rp_trajectory_writer_pending(w), words));
+        return rp_fail(err, st, "%s", name_count(rp_trajectory_writer_pending(w), items));
     describe(w, st == RP_DEADLINE, why, sizeof why);
     return rp_fail(err, st, "%s: %s",
                    st == RP_DEADLINE ? "the deadline passed" : "the wait was cancelled", why);

@@ -29,6 +29,7 @@ typedef struct entry {
     uint8_t digest[DIGEST_BYTES];
     rp_role role;
     bool is_certificate;
+    size_t line;
     char name[RP_AUTH_MAX_NAME_BYTES + 1];
 } entry;
 
@@ -41,6 +42,7 @@ struct rp_auth {
     bool lists_certificates;
     rp_role others; /* role of a certificate that no line names */
     char others_name[RP_AUTH_MAX_NAME_BYTES + 1];
+    size_t others_line;
     entry *entries;
     size_t count, capacity;
 };
@@ -56,6 +58,15 @@ static rp_status fail_at(const reader *r, const char *at, const char *what)
 {
     return rp_fail(r->err, RP_INVALID, "tokens: line %zu, column %zu: %s", r->line,
                    (size_t)(at - r->start) + 1, what);
+}
+
+/* The token or certificate of this line is in an earlier line, too. */
+static rp_status fail_repeated(const reader *r, size_t line)
+{
+    char what[80];
+
+    (void)snprintf(what, sizeof what, "line %zu has the same token or certificate", line);
+    return fail_at(r, r->start, what);
 }
 
 static bool is_blank(char c)
@@ -103,13 +114,16 @@ static rp_status take_role(reader *r, rp_role *role)
 {
     const char *word;
     size_t length = take_word(r, &word);
+    char what[80];
 
     for (rp_role known = RP_ROLE_READ; known <= RP_ROLE_ADMIN; known++)
         if (is_word(word, length, rp_role_name(known))) {
             *role = known;
             return RP_OK;
         }
-    return fail_at(r, word, "a role belongs here: read, write or admin");
+    (void)snprintf(what, sizeof what, "a role belongs here: read, write or admin, got '%.*s'",
+                   length < 24 ? (int)length : 24, word);
+    return fail_at(r, word, what);
 }
 
 static rp_status take_name(reader *r, char *name)
@@ -175,7 +189,7 @@ static rp_status add_entry(reader *r, rp_auth *auth, const entry *e)
     for (size_t i = 0; i < auth->count; i++)
         if (auth->entries[i].is_certificate == e->is_certificate &&
             memcmp(auth->entries[i].digest, e->digest, DIGEST_BYTES) == 0)
-            return fail_at(r, r->start, "a line above has the same token or certificate");
+            return fail_repeated(r, auth->entries[i].line);
     if (auth->count == RP_AUTH_MAX_ENTRIES)
         return fail_at(r, r->start, "there are more than 1024 entries");
     if (auth->count == auth->capacity) {
@@ -193,9 +207,9 @@ static rp_status add_entry(reader *r, rp_auth *auth, const entry *e)
 
 static rp_status add_others(reader *r, rp_auth *auth, const entry *e)
 {
-    if (auth->others_name[0] != '\0')
-        return fail_at(r, r->start, "a line above has the same token or certificate");
+    if (auth->others_name[0] != '\0') return fail_repeated(r, auth->others_line);
     auth->others = e->role;
+    auth->others_line = e->line;
     memcpy(auth->others_name, e->name, sizeof auth->others_name);
     return RP_OK;
 }
@@ -204,7 +218,7 @@ static rp_status add_others(reader *r, rp_auth *auth, const entry *e)
 static rp_status read_entry(reader *r, rp_auth *auth)
 {
     static const char hash[] = "sha256:", certificate[] = "cert:";
-    entry e = {.is_certificate = false};
+    entry e = {.line = r->line};
     bool others = false;
     rp_status st = take_role(r, &e.role);
 
@@ -332,6 +346,18 @@ static rp_status read_file(const char *path, rp_buf *text, rp_error *err)
     return st;
 }
 
+/* Adds the path to an error of the text of the file. Returns `st`. */
+static rp_status name_file(const char *path, rp_status st, rp_error *err)
+{
+    static const char begin[] = "tokens: ";
+    rp_error why;
+
+    if (st != RP_INVALID || path == NULL || err == NULL) return st;
+    why = *err;
+    if (strncmp(why.text, begin, sizeof begin - 1) != 0) return st;
+    return rp_fail(err, st, "tokens: '%.120s': %.120s", path, why.text + sizeof begin - 1);
+}
+
 rp_status rp_auth_load(const rp_allocator *alloc, const char *path, bool certificates,
                        rp_auth **out, rp_error *err)
 {
@@ -345,7 +371,7 @@ rp_status rp_auth_load(const rp_allocator *alloc, const char *path, bool certifi
         source.tokens = (const char *)text.data;
         source.token_bytes = text.size;
     }
-    if (st == RP_OK) st = rp_auth_new(alloc, &source, out, err);
+    if (st == RP_OK) st = name_file(path, rp_auth_new(alloc, &source, out, err), err);
     rp_buf_deinit(&text);
     return st;
 }

@@ -17,7 +17,8 @@ typedef struct rig {
     rp_error err;
 } rig;
 
-static void open_rig(rig *r, rp_spread spread, int64_t give_up_ms)
+/* With `dead`, which is less than SHARDS, this shard does not listen. */
+static void open_rig_with(rig *r, rp_spread spread, int64_t give_up_ms, size_t dead)
 {
     rp_shard_options options = {.spread = spread, .give_up_ms = give_up_ms, .seed = 11};
     rp_sink_events events;
@@ -29,6 +30,7 @@ static void open_rig(rig *r, rp_spread spread, int64_t give_up_ms)
     for (size_t i = 0; i < SHARDS; i++) {
         rp_test_live_start(&r->live[i], NULL);
         rp_test_live_add(&r->live[i], "all", 1 << 20);
+        if (i == dead) rp_test_live_end(&r->live[i]);
         rp_test_line_open_tcp(&r->line[i], &r->live[i]);
         assert_ok_err(rp_remote_sink_new(r->line[i].channel, r->line[i].runtime,
                                          &r->line[i].alloc, &events, &r->parts[i], &r->err),
@@ -37,6 +39,11 @@ static void open_rig(rig *r, rp_spread spread, int64_t give_up_ms)
     assert_ok_err(rp_shard_sink_new(r->parts, SHARDS, r->line[0].runtime, &r->line[0].alloc,
                                     &options, &r->sink, &r->err),
                   &r->err);
+}
+
+static void open_rig(rig *r, rp_spread spread, int64_t give_up_ms)
+{
+    open_rig_with(r, spread, give_up_ms, SHARDS);
 }
 
 static void close_rig(rig *r)
@@ -171,6 +178,53 @@ static void items_of_a_lost_shard_go_to_the_others(void **state)
     close_rig(&r);
 }
 
+/* It would keep its items for an hour. None of them was ever sent to it, so none can be in two
+ * shards. */
+static void items_of_a_shard_that_never_listened_go_to_the_others_at_once(void **state)
+{
+    rig r;
+
+    (void)state;
+    open_rig_with(&r, RP_SPREAD_TURNS, 3600000, 1);
+    put_many(&r, 0, 3000);
+    assert_true(rp_test_settled_await(r.settled, 3000));
+    put_by(&r, 1, 3000, 300);
+    assert_true(rp_test_settled_await(r.settled, 3300));
+    rp_test_settled_expect(r.settled, 0, 3300, RP_OK);
+    assert_int_equal(size_of(&r, 0) + size_of(&r, 2), 3300);
+    rp_test_live_restart(&r.live[1]);
+    await_back(&r, 1);
+    put_many(&r, 3300, 300);
+    assert_true(rp_test_settled_await(r.settled, 3600));
+    assert_int_equal(size_of(&r, 1), 100);
+    close_rig(&r);
+}
+
+/* The items of the first round may be in it, those of the second cannot. */
+static void a_lost_shard_keeps_only_what_was_sent_to_it(void **state)
+{
+    size_t taken;
+    rig r;
+
+    (void)state;
+    open_rig(&r, RP_SPREAD_TURNS, 3600000);
+    put_many(&r, 0, 300);
+    assert_true(rp_test_settled_await(r.settled, 300));
+    taken = size_of(&r, 1);
+    rp_test_live_end(&r.live[1]);
+    await_away(&r, 1);
+    for (uint64_t i = 0; i < 300; i++) { /* as if put before the break was noticed */
+        rp_sink_item item = rp_test_sink_item("all", 300 + i, 400);
+
+        assert_ok_err(r.parts[1]->class->put(r.parts[1], &item, 1, &r.err), &r.err);
+    }
+    assert_true(rp_test_settled_await(r.settled, 600));
+    rp_test_settled_expect(r.settled, 0, 600, RP_OK);
+    assert_int_equal(taken, 100);
+    assert_int_equal(size_of(&r, 0) + size_of(&r, 2), 500);
+    close_rig(&r);
+}
+
 static void items_wait_when_all_shards_are_lost(void **state)
 {
     rig r;
@@ -217,6 +271,8 @@ RP_TESTS(shard_sink)
         cmocka_unit_test(items_are_spread_by_key),
         cmocka_unit_test(a_lost_shard_is_skipped),
         cmocka_unit_test(items_of_a_lost_shard_go_to_the_others),
+        cmocka_unit_test(items_of_a_shard_that_never_listened_go_to_the_others_at_once),
+        cmocka_unit_test(a_lost_shard_keeps_only_what_was_sent_to_it),
         cmocka_unit_test(items_wait_when_all_shards_are_lost),
         cmocka_unit_test(restarts_under_load),
     };

@@ -96,9 +96,9 @@ static void lists_are_cut_at_commas(void **state)
     assert_string_equal(list.shards[4].text, "[::1]:3");
     rp_address_list_deinit(&list);
     assert_fails(rp_address_list_parse(rp_allocator_default(), "", &list, &err), RP_INVALID,
-                 &err, "empty");
+                 &err, "the address is empty: it is HOST:PORT");
     assert_fails(rp_address_list_parse(rp_allocator_default(), "a:1,", &list, &err), RP_INVALID,
-                 &err, "empty");
+                 &err, "addresses 'a:1,': one is empty");
     assert_fails(rp_address_list_parse(rp_allocator_default(), "a:1,b", &list, &err),
                  RP_INVALID, &err, "'b'");
     assert_fails(rp_address_list_parse(rp_allocator_default(), "dns:unix:/a", &list, &err),

@@ -117,7 +117,12 @@ static void invalid_files_are_named(void **state)
         {{.certificate = good, .key = s->nonsense}, RP_INVALID, s->nonsense},
         {{good, key, s->nonsense, false}, RP_INVALID, s->nonsense},
         {{.certificate = s->certificates.folder, .key = key}, RP_INVALID, "certificate"},
-        {{.certificate = good, .key = s->other.key}, RP_INVALID, "key values mismatch"},
+        {{.certificate = good, .key = s->other.key},
+         RP_INVALID,
+         "it is the key of another certificate"},
+        {{.certificate = s->other.key, .key = good},
+         RP_INVALID,
+         "are the files of the certificate and of the key swapped?"},
         {{.certificate = good, .key = s->rsa}, RP_INVALID, "of different types"},
         {{.certificate = good, .key = s->locked}, RP_INVALID, s->locked}, /* and asks nobody */
         {{.certificate = key, .key = key}, RP_INVALID, key},

@@ -147,7 +147,7 @@ static void a_star_stands_for_every_other_certificate(void **state)
     expect_role(auth, NULL, "ops", RP_ROLE_ADMIN, "ops");
     expect_role(auth, NULL, "anybody", RP_ROLE_READ, "all");
     rp_auth_unref(auth);
-    expect_refused("read a cert:*\nadmin b cert:*\n", 30, "line 2, column 1: a line above");
+    expect_refused("read a cert:*\nadmin b cert:*\n", 30, "line 2, column 1: line 1 has");
 }
 
 static void certificates_count_only_where_requested(void **state)
@@ -205,7 +205,8 @@ static void mistakes_are_named_with_line_and_column(void **state)
     } cases[] = {
         {"", "no entry"},
         {"# nothing\n\n  \t\n", "no entry"},
-        {"reed x " READER, "line 1, column 1: a role belongs here"},
+        {"reed x " READER,
+         "line 1, column 1: a role belongs here: read, write or admin, got 'reed'"},
         {"none x " READER, "line 1, column 1: a role belongs here"},
         {"Read x " READER, "line 1, column 1: a role belongs here"},
         {"\n  rea", "line 2, column 3: a role belongs here"},
@@ -227,8 +228,9 @@ static void mistakes_are_named_with_line_and_column(void **state)
         {"read\vx " READER, "line 1, column 5: there is a control character"},
         {"# \x7f", "line 1, column 3: there is a control character"},
         {"\xef\xbb\xbfread x " READER, "line 1, column 1: a role belongs here"},
-        {"read x " READER "\nadmin y " READER, "line 2, column 1: a line above has the same"},
-        {"read x cert:a\nadmin y cert:a", "line 2, column 1: a line above has the same"},
+        {"read x " READER "\nadmin y " READER, "line 2, column 1: line 1 has the same"},
+        {"#\nread x cert:a\nadmin y cert:a", "line 3, column 1: line 2 has the same"},
+        {"read x cert:*\nadmin y cert:*", "line 2, column 1: line 1 has the same"},
     };
 
     (void)state;
@@ -382,7 +384,7 @@ static void an_unreadable_file_is_named(void **state)
     assert_fails(rp_auth_load(alloc, "/tmp", false, &auth, &err), RP_UNAVAILABLE, &err,
                  "cannot be read");
     assert_fails(rp_auth_load(alloc, "/dev/null", false, &auth, &err), RP_INVALID, &err,
-                 "no entry");
+                 "tokens: '/dev/null': the file has no entry");
     assert_fails(rp_auth_load(alloc, "/dev/zero", false, &auth, &err), RP_INVALID, &err,
                  "more than 1048576 bytes"); /* and not without end */
     assert_ok(rp_auth_load(alloc, NULL, false, &auth, NULL));

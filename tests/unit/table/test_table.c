@@ -71,8 +71,7 @@ static void option_out_of_range_is_refused_with_its_sentence(void **state)
     o = good, o.max_times_sampled = -1;
     expect_refused(&o, "max_times_sampled must be >= 0, got -1");
     o = good, o.limiter = (rp_limiter_options){0};
-    expect_refused(&o,
-                   "table 't': limiter: samples_per_insert must be in 1e-12 .. 1e+09, got 0");
+    expect_refused(&o, "table 't': limiter is not set: use rp_limiter_min_size(1)");
     o.limiter = rp_limiter_queue(0);
     expect_refused(&o, "both wait for ever");
     o = good, o.soft_limit = true, o.limiter = rp_limiter_queue(5);
