@@ -94,7 +94,6 @@ static void ask_tables(rp_trajectory_writer *w, uint64_t settled, char *text, si
     if (r->settled == settled) (void)snprintf(text, size, "%s", r->text);
 }
 
-
 /* Writes "3 items are unconfirmed". Returns `text`. */
 static const char *name_count(size_t count, char text[COUNT_BYTES])
 {
