@@ -129,8 +129,9 @@ static void see_also(rp_text_buffer *out, const rp_program *p, const rp_command 
     const char *comma = "";
 
     rp_text_buffer_put(
-        out, ".SH FILES\nThe documents are in share/doc/reprise of the installation, for example\n"
-             "in /usr/local/share/doc/reprise.\n");
+        out,
+        ".SH FILES\nThe documents are in share/doc/reprise of the installation, for example\n"
+        "in /usr/local/share/doc/reprise.\n");
     rp_text_buffer_put(out, ".SH SEE ALSO\n");
     if (self != NULL) {
         rp_text_buffer_put(out, ".BR reprise (1)");
