@@ -27,7 +27,11 @@ static int key_from(PyObject *obj, uint64_t *key)
     PyObject *index = PyBool_Check(obj) ? NULL : PyNumber_Index(obj);
     unsigned long long value;
 
-    if (!index) return PyErr_Occurred() ? -1 : raise_key(obj);
+    if (!index) {
+        if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
+        PyErr_Clear();
+        return raise_key(obj);
+    }
     value = PyLong_AsUnsignedLongLong(index);
     Py_DECREF(index);
     if (value == (unsigned long long)-1 && PyErr_Occurred()) {

@@ -7,8 +7,10 @@
  * Invariants, while no thread holds the guard:
  *   W1  column_count is 0 before the first step; then columns[i] is the spec of leaf i;
  *   W2  `steps` counts the steps of the episode that the C writer has accepted;
- *   W3  `writer` is NULL if and only if close() has run. */
+ *   W3  `writer` is NULL if and only if close() has run;
+ *   W4  `structure` is that of the latest step, or NULL before the first. */
 #include "keys.h"
+#include "names.h"
 #include "server_call.h"
 #include "step.h"
 #include "store.h"
@@ -26,6 +28,8 @@ typedef struct step_writer {
     int64_t steps;
     size_t column_count; /* of a step; 0 before the first */
     rp_spec *columns;    /* the specs of the first step */
+    PyObject *structure; /* of the latest step; NULL before the first */
+    core_names checked;
 } step_writer;
 
 typedef struct opening {
@@ -113,6 +117,8 @@ static void step_writer_dealloc(step_writer *self)
     release_writer(self);
     core_guard_deinit(&self->guard);
     PyMem_Free(self->columns);
+    core_names_clear(&self->checked);
+    Py_CLEAR(self->structure);
     Py_CLEAR(self->client);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -253,29 +259,50 @@ static int append_locked(step_writer *self, const core_step *step, bool sequence
     return 0;
 }
 
-static int step_of(PyObject *nest, core_step *step)
+/* Converts a step, and returns its structure, a new reference. NULL on failure. Does not hold
+ * the guard, since flattening may run Python code. */
+static PyObject *step_of(const step_writer *self, PyObject *nest, core_step *step)
 {
+    PyObject *structure = self->structure;
     core_leaves leaves;
-    int failed = core_flatten(nest, &leaves);
+    int same = 0;
 
-    if (!failed) failed = core_step_from(nest, &leaves, false, step);
-    core_leaves_free(&leaves);
-    return failed;
+    Py_XINCREF(structure);
+    if (structure) same = core_structure_flatten(structure, nest, &leaves);
+    if (same == 0) {
+        Py_XDECREF(structure);
+        structure = core_structure_of(nest);
+        if (!structure) return NULL;
+        same = core_flatten(nest, &leaves) == 0 ? 1 : -1;
+    }
+    if (same < 0 || core_step_from(nest, &leaves, false, step) != 0) Py_CLEAR(structure);
+    if (same > 0) core_leaves_free(&leaves);
+    return structure;
+}
+
+/* Stores the structure of the step that was appended. Holds the guard. */
+static void keep_structure(step_writer *self, PyObject *structure)
+{
+    Py_INCREF(structure);
+    Py_XSETREF(self->structure, structure);
 }
 
 static PyObject *step_writer_append(step_writer *self, PyObject *nest)
 {
     int64_t timeout_ms = -1;
+    PyObject *structure;
     core_step step;
     int failed;
 
-    if (step_of(nest, &step) != 0) return NULL;
+    if (!(structure = step_of(self, nest, &step))) return NULL;
     failed = enter(self, "Append", &timeout_ms);
     if (!failed) {
         failed = check_like_first(self, &step, false) || append_locked(self, &step, false);
+        if (!failed) keep_structure(self, structure);
         core_guard_leave(&self->guard);
     }
     core_step_release(&step);
+    Py_DECREF(structure);
     if (failed) return NULL;
     Py_RETURN_NONE;
 }
@@ -308,24 +335,29 @@ static int check_sequence(const core_step *step)
 static PyObject *step_writer_append_sequence(step_writer *self, PyObject *nest)
 {
     int64_t timeout_ms = -1;
+    PyObject *structure;
     core_step step;
     int failed;
 
-    if (step_of(nest, &step) != 0) return NULL;
+    if (!(structure = step_of(self, nest, &step))) return NULL;
     failed = enter(self, "AppendSequence", &timeout_ms);
     if (!failed) {
         failed = check_sequence(&step);
-        if (!failed && step.tensors[0].shape.dims[0] > 0)
+        if (!failed && step.tensors[0].shape.dims[0] > 0) {
             failed = check_like_first(self, &step, true) || append_locked(self, &step, true);
+            if (!failed) keep_structure(self, structure);
+        }
         core_guard_leave(&self->guard);
     }
     core_step_release(&step);
+    Py_DECREF(structure);
     if (failed) return NULL;
     Py_RETURN_NONE;
 }
 
 typedef struct creation {
     step_writer *self;
+    PyObject *name; /* of the table */
     const char *table;
     int32_t steps;
     double priority;
@@ -377,13 +409,15 @@ static int check_item(const step_writer *self, const creation *c)
  * guard. */
 static int create_locked(step_writer *self, creation *c, int64_t timeout_ms)
 {
+    core_names_question names = {self->client, c->name, c->table, self->structure, true};
+    int64_t until_ns = core_until_ns(timeout_ms);
     rp_error err = {0};
     rp_status status;
 
     c->self = self;
     /* Not `quick`: the signature of a table may have to be requested from the server. */
-    if (check_item(self, c) != 0 ||
-        core_wait(do_create, c, timeout_ms, NULL, false, &status, &err) != 0)
+    if (check_item(self, c) != 0 || core_names_check(&self->checked, &names, timeout_ms) != 0 ||
+        core_wait(do_create, c, core_left_ms(until_ns), NULL, false, &status, &err) != 0)
         return -1;
     if (status == RP_OK) return 0;
     if (status == RP_INVALID)
@@ -418,10 +452,14 @@ static PyObject *step_writer_create_item(step_writer *self, PyObject *args, PyOb
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&id|O", names, core_name_converter,
                                      &c.table, &c.steps, &c.priority, &timeout) ||
         core_timeout_s(timeout, &timeout_ms) != 0 ||
-        enter(self, "CreateItem", &timeout_ms) != 0)
+        !(c.name = PyUnicode_DecodeFSDefault(c.table)))
         return NULL;
-    failed = create_locked(self, &c, timeout_ms);
-    core_guard_leave(&self->guard);
+    failed = enter(self, "CreateItem", &timeout_ms);
+    if (!failed) {
+        failed = create_locked(self, &c, timeout_ms);
+        core_guard_leave(&self->guard);
+    }
+    Py_DECREF(c.name);
     return failed ? NULL : PyLong_FromUnsignedLongLong(c.key);
 }
 
@@ -489,6 +527,7 @@ static int targets_from(PyObject *priorities, targets *to)
                               &c->table, &priority) ||
             core_priority_from(priority, &c->priority) != 0)
             goto fail;
+        c->name = PyTuple_GET_ITEM(pair, 0);
     }
     return 0;
 fail:
@@ -508,6 +547,7 @@ static int create_all_locked(step_writer *self, const targets *to, int64_t until
 static PyObject *step_writer_insert(step_writer *self, PyObject *const *args, Py_ssize_t count)
 {
     int64_t timeout_ms = -1;
+    PyObject *structure;
     core_step step;
     targets to;
     bool fits = false;
@@ -519,7 +559,7 @@ static PyObject *step_writer_insert(step_writer *self, PyObject *const *args, Py
     }
     if (count == 3 && core_timeout_s(args[2], &timeout_ms) != 0) return NULL;
     if (targets_from(args[1], &to) != 0) return NULL;
-    if (step_of(args[0], &step) != 0) {
+    if (!(structure = step_of(self, args[0], &step))) {
         targets_free(&to);
         return NULL;
     }
@@ -528,13 +568,19 @@ static PyObject *step_writer_insert(step_writer *self, PyObject *const *args, Py
         int64_t until_ns = core_until_ns(timeout_ms);
 
         fits = differs(self, &step, false) < 0;
-        if (fits)
-            failed = append_locked(self, &step, false) != 0 ||
-                     create_all_locked(self, &to, until_ns) != 0 ||
-                     flush_locked(self, do_end, core_left_ms(until_ns)) != 0;
+        if (fits) failed = append_locked(self, &step, false);
+        if (fits && !failed) keep_structure(self, structure);
+        if (fits && !failed) failed = create_all_locked(self, &to, until_ns);
+        if (fits && !failed) {
+            int64_t left_ms = core_left_ms(until_ns);
+            /* A call that does not wait would not say why the item is not confirmed. */
+            if (left_ms == 0 && timeout_ms > 0) left_ms = 1;
+            failed = flush_locked(self, do_end, left_ms);
+        }
         core_guard_leave(&self->guard);
     }
     core_step_release(&step);
+    Py_DECREF(structure);
     targets_free(&to);
     return failed ? NULL : PyBool_FromLong(fits);
 }

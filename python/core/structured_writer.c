@@ -26,6 +26,7 @@ typedef struct pattern_writer {
     core_guard guard;
     pid_t process;       /* the one that made the writer */
     PyObject *structure; /* of the first step; NULL before that */
+    PyObject *other;     /* the latest structure that differs but has no other names, or NULL */
     PyObject *names;     /* a tuple of the paths of the structure's leaves */
     Py_ssize_t leaf_count;
     rp_spec *columns; /* of each leaf; V3 */
@@ -196,6 +197,7 @@ static void writer_dealloc(pattern_writer *self)
     PyMem_Free(self->columns);
     PyMem_Free(self->used);
     Py_CLEAR(self->structure);
+    Py_CLEAR(self->other);
     Py_CLEAR(self->names);
     Py_CLEAR(self->client);
     Py_TYPE(self)->tp_free((PyObject *)self);
@@ -280,8 +282,29 @@ static int keep_structure(pattern_writer *self, PyObject *nest)
     return 0;
 }
 
+/* Keeps the structure of a step that differs from the first, if it has no other names than the
+ * first step; otherwise ValueError. */
+static int keep_other(pattern_writer *self, PyObject *nest)
+{
+    PyObject *structure = core_structure_of(nest);
+    PyObject *module = structure ? PyImport_ImportModule("reprise._check") : NULL;
+    PyObject *text = module ? PyObject_CallMethod(module, "differing_steps", "OO", structure,
+                                                  self->structure)
+                            : NULL;
+
+    if (text && text != Py_None) PyErr_SetObject(PyExc_ValueError, text);
+    Py_XDECREF(text);
+    Py_XDECREF(module);
+    if (PyErr_Occurred()) {
+        Py_XDECREF(structure);
+        return -1;
+    }
+    Py_XSETREF(self->other, structure);
+    return 0;
+}
+
 /* Flattens a step. As in Reverb, it must have as many leaves as the first step, in any
- * structure. */
+ * structure; but a column that has a name may not get another. */
 static int flatten_step(pattern_writer *self, PyObject *nest, core_leaves *leaves)
 {
     int same;
@@ -289,9 +312,14 @@ static int flatten_step(pattern_writer *self, PyObject *nest, core_leaves *leave
     assert((self->structure == NULL) == (self->names == NULL)); /* V2 */
     if (!self->structure && keep_structure(self, nest) != 0) return -1;
     same = core_structure_flatten(self->structure, nest, leaves);
-    if (same > 0) return 0;
-    if (same < 0 || core_flatten(nest, leaves) != 0) return -1;
-    if (leaves->count == self->leaf_count) return 0;
+    if (same == 0 && self->other) same = core_structure_flatten(self->other, nest, leaves);
+    if (same != 0) return same > 0 ? 0 : -1;
+    if (core_flatten(nest, leaves) != 0) return -1;
+    if (leaves->count == self->leaf_count && keep_other(self, nest) == 0) return 0;
+    if (PyErr_Occurred()) {
+        core_leaves_free(leaves);
+        return -1;
+    }
     PyErr_Format(PyExc_ValueError,
                  "Flattened data has an unexpected length, got %zd but wanted %zd.",
                  leaves->count, self->leaf_count);

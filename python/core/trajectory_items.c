@@ -20,6 +20,7 @@ typedef struct new_item {
     const char *table;
     double priority;
     PyObject *trajectory; /* borrowed */
+    PyObject *structure;  /* of the trajectory; a reference */
     const rp_item_column *columns;
     size_t count;
     uint64_t key;
@@ -55,22 +56,27 @@ static void remember(PyObject **known, PyObject *structure)
     Py_XDECREF(last);
 }
 
-/* Flattens an item, with the help of a cached structure if one matches. Flattening a mapping
- * may run Python code, which may create other items and so change the cache. */
-static int flatten_item(core_writer *w, PyObject *trajectory, core_leaves *leaves)
+/* Flattens an item, with the help of a cached structure if one matches, and returns its
+ * structure, a new reference. NULL on failure. Flattening a mapping may run Python code, which
+ * may create other items and so change the cache. */
+static PyObject *flatten_item(core_writer *w, PyObject *trajectory, core_leaves *leaves)
 {
     PyObject **known = w->item_structures;
     for (int i = 0; i < SHAPES && known[i] != NULL; i++) {
         PyObject *structure = Py_NewRef(known[i]);
         int same = core_structure_flatten(structure, trajectory, leaves);
-        if (same == 1) prefer(known, structure);
+        if (same == 1) {
+            prefer(known, structure);
+            return structure;
+        }
         Py_DECREF(structure);
-        if (same != 0) return same < 0 ? -1 : 0;
+        if (same < 0) return NULL;
     }
     PyObject *structure = core_structure_of(trajectory);
-    if (structure == NULL) return -1;
-    remember(known, structure);
-    return core_flatten(trajectory, leaves);
+    if (structure == NULL) return NULL;
+    remember(known, Py_NewRef(structure));
+    if (core_flatten(trajectory, leaves) < 0) Py_CLEAR(structure);
+    return structure;
 }
 
 static int refuse_leaves(PyObject *trajectory)
@@ -310,6 +316,8 @@ static PyObject *create(new_item *item, PyObject *table)
     rp_status st = RP_DEADLINE;
     rp_error err;
     err.code = RP_OK;
+    core_names_question names = {w->client, table, item->table, item->structure, false};
+    if (w->validates && core_names_check(&w->checked, &names, -1) < 0) return NULL;
     if (!is_known) {
         int has = PySet_Contains(w->tables, table);
         if (has < 0) return NULL;
@@ -417,13 +425,15 @@ PyObject *core_writer_create_item(core_writer *w, PyObject *const *args, Py_ssiz
         (void)writer_enter(w->state); /* sets the exception */
         return NULL;
     }
-    if (flatten_item(w, given[2], &leaves) < 0) return NULL;
+    item.structure = flatten_item(w, given[2], &leaves);
+    if (item.structure == NULL) return NULL;
     PyObject *key = NULL;
     if (isnan(item.priority))
         PyErr_SetString(PyExc_ValueError, "`priority` must not be nan.");
     else
         key = create_of_leaves(&item, given[0], given[2], &leaves);
     core_leaves_free(&leaves);
+    Py_DECREF(item.structure);
     return key;
 }
 

@@ -127,6 +127,7 @@ static int writer_init(core_writer *w, PyObject *args, PyObject *kwargs)
                                             .exact = true,
                                             .max_items = (size_t)max_items,
                                             .max_bytes = (size_t)max_bytes};
+    w->validates = validate != 0;
     if (w->tables == NULL) w->tables = PySet_New(NULL);
     if (w->tables == NULL) return -1;
     if (validate && await_server((core_client *)client, timeout_ms) < 0) return -1;
@@ -162,6 +163,7 @@ static void writer_dealloc(core_writer *w)
         core_step_shape_free(w->shapes[i]);
         Py_XDECREF(w->item_structures[i]);
     }
+    core_names_clear(&w->checked);
     Py_XDECREF(w->tables);
     Py_XDECREF(w->last_table);
     Py_XDECREF(w->structure);

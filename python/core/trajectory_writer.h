@@ -9,6 +9,7 @@
 #define REPRISE_PYTHON_TRAJECTORY_WRITER_H
 
 #include "column_history.h"
+#include "names.h"
 #include "writer_state.h"
 
 enum { SHAPES = 8 }; /* cached structures of steps, and of items */
@@ -31,6 +32,8 @@ typedef struct core_writer {
     step_shape *shapes[SHAPES];        /* the latest first, then NULL */
     PyObject *item_structures[SHAPES]; /* the latest first, then NULL */
     PyObject *tables, *last_table; /* names of the tables that items were created in: a set */
+    bool validates;                /* compares items with the signature of their table */
+    core_names checked;
     int64_t final_steps;           /* steps of the episode, once the writer is closed */
     /* The history: */
     PyObject *structure; /* NULL before there is a column */

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Iterable, List, Mapping, Optional
+from typing import Any, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-__all__ = ["check_names", "limiter_fields", "name_columns", "whole_number"]
+from reprise import _core
+
+__all__ = ["check_names", "check_pattern", "differing_names", "differing_steps", "limiter_fields", "name_columns", "whole_number"]
 
 
 def whole_number(name: str, value: Any, lowest: Optional[int] = None) -> int:
@@ -52,3 +54,70 @@ def name_columns(error: ValueError, paths: Mapping[int, str]) -> ValueError:
         return found.group() if path is None else f"{found.group()} ({path!r})"
 
     return ValueError(re.sub(r"\bcolumn (\d+)", name, str(error)))
+
+
+_LISTED = 16  # names of columns that an error lists
+
+
+def _joined(paths: Sequence[Tuple[Any, ...]]) -> str:
+    names = ["/".join(str(part) for part in path) for path in paths]
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
+
+
+def _differ(ours: Sequence[Tuple[Any, ...]], theirs: Sequence[Tuple[Any, ...]]) -> bool:
+    """True if a column of one has another name than the column of the other at its position.
+
+    Where one has names and the other has none, nothing is compared: a list may be an item of a table
+    whose signature is a dict.
+    """
+    for our, their in zip(ours, theirs):
+        for here, there in zip(our, their):
+            if here != there:
+                if isinstance(here, str) and isinstance(there, str):
+                    return True
+                break
+    return False
+
+
+def differing_names(structure: Any, signature: Any, what: str = "the item") -> Optional[str]:
+    """Compares the names of the columns of an item with those of a signature.
+
+    Args:
+      structure: the `_core.Structure` of an item.
+      signature: the table's signature, a nest of specs, or None.
+
+    Returns:
+      A sentence on the names that differ, or None.
+    """
+    if signature is None:
+        return None
+    item, table = structure.paths(), _core.Structure(signature).paths()
+    # Other numbers of columns are refused with an error that says more.
+    if len(item) != len(table) or not _differ(item, table):
+        return None
+    return (f"{what} has {_joined(item)}; the table's signature has {_joined(table)}. Columns are "
+            "matched by position, so each must have the name that the signature has for it")
+
+
+def differing_steps(structure: Any, first: Any) -> Optional[str]:
+    """Compares the names of the columns of two steps. Returns a sentence, or None."""
+    step, before = structure.paths(), first.paths()
+    if not _differ(step, before):
+        return None
+    return f"the step has {_joined(step)}; earlier steps have {_joined(before)}"
+
+
+def check_pattern(step: Any, columns: Mapping[int, Tuple[Any, ...]]) -> None:
+    """Raises ValueError if a step has other names than the reference step of a pattern.
+
+    Args:
+      step: the `_core.Structure` of a step.
+      columns: the numbers of columns that the pattern uses, with their paths.
+    """
+    paths = step.paths()
+    used = [number for number in sorted(columns) if number < len(paths)]
+    expected = [columns[number] for number in used]
+    if _differ([paths[number] for number in used], expected):
+        raise ValueError(f"the step has {_joined(paths)}; the patterns were made for steps with "
+                         f"{_joined(expected)}")

@@ -176,7 +176,7 @@ class AsyncClient:
     ) -> AsyncGenerator[Any, None]:
         """`Client.sample`, for `async for`. `timeout` is for each sample."""
         if whole_number("num_samples", num_samples) < -1 or num_samples == 0:
-            raise ValueError(f"max_samples ({num_samples}) must be -1 or >= 1")
+            raise ValueError(f"num_samples: max_samples ({num_samples}) must be -1 or >= 1")
         structure = None
         if unpack_as_table_signature:
             look_up = self.client._get_signature_for_table

@@ -141,7 +141,9 @@ class Client(Connection):
             except IndexError:
                 writer = _core.StepWriter(client, 1, timeout=timeout)
             # A new writer has waited for the signatures of the tables.
-            left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+            # A call that does not wait at all could not say why the item is not confirmed.
+            shortest = 0.0 if timeout is None else min(timeout, 0.001)
+            left = None if deadline is None else max(deadline - time.monotonic(), shortest)
             try:
                 fits = writer.insert(data, priorities, left)
             except errors.DeadlineExceededError:
@@ -334,7 +336,7 @@ class Client(Connection):
           DeadlineExceededError: no item arrived for `timeout` seconds.
         """
         if whole_number("num_samples", num_samples) < -1 or num_samples == 0:
-            raise ValueError(f"max_samples ({num_samples}) must be -1 or >= 1")
+            raise ValueError(f"num_samples: max_samples ({num_samples}) must be -1 or >= 1")
         structure = None
         if unpack_as_table_signature:
             signature = self._get_signature_for_table(table, timeout)

@@ -33,10 +33,11 @@ class PatternNode(_Message):
     """Rows of one column, counted back from the latest step.
 
     If only `stop` is set, the node is the row at `stop`, without a step dimension. If `start` is
-    set, it is the slice `start:stop:step`.
+    set, it is the slice `start:stop:step`. A node that was made of a reference step has the path of
+    the column in that step, which is not a field of the message.
     """
 
-    __slots__ = ()
+    __slots__ = ("_path",)
     FIELDS = {
         "flat_source_index": Field(1, int),
         "start": Field(2, int, "start_or_none"),

@@ -130,7 +130,9 @@ class SampleToInsertRatio(RateLimiter):
         if max_diff - min_diff < 2 * max(1.0, samples_per_insert):
             raise ValueError(
                 "The size of error_buffer must be >= max(1.0, samples_per_insert) as "
-                "smaller values could completely block samples and/or insert calls."
+                "smaller values could completely block samples and/or insert calls. Its range is "
+                f"[{min_diff:g}, {max_diff:g}], whose width {max_diff - min_diff:g} must be at least "
+                f"{2 * max(1.0, samples_per_insert):g}."
             )
         if max_diff < start:
             logger().warning(

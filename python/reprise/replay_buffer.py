@@ -97,6 +97,9 @@ class ReplayBuffer(_core.ReplayBuffer):
                  frames: Optional[Mapping[str, int]] = None, preallocate: bool = False):
         if not hasattr(spec, "items"):
             raise TypeError(f"spec must map names to columns, got {type(spec).__name__}")
+        if frames is not None and not hasattr(frames, "items"):
+            raise TypeError("frames maps columns to their number of frames, such as {'obs': 4}, got "
+                            f"{frames!r}")
         frames = dict(frames or {})
         columns = {name: _column(name, value) for name, value in spec.items()}
         for name, count in frames.items():
@@ -219,6 +222,8 @@ class ReplayBuffer(_core.ReplayBuffer):
         import json
         import zipfile
 
+        if not zipfile.is_zipfile(path) and os.path.exists(path):
+            raise ValueError(f"{os.fspath(path)!r} is not a file of ReplayBuffer.save()")
         with zipfile.ZipFile(path) as archive:
             head = json.loads(archive.read("head.json"))
             spec = {n: (tuple(s), d) for n, (s, d) in head["options"]["spec"].items()}

@@ -81,6 +81,13 @@ def _int64(what: str, value: Any) -> int:
     return number
 
 
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"the scalar {name!r} must be a number, got {value!r}") from None
+
+
 def _scalars(step: int, values: Mapping[str, Any], time: Optional[float]
              ) -> List[Tuple[str, int, float, float]]:
     step = _int64("step", step)
@@ -89,7 +96,9 @@ def _scalars(step: int, values: Mapping[str, Any], time: Optional[float]
         raise ValueError(f"time must be >= 0 and finite, in seconds since 1970, got {now}")
     if len(values) > _MOST_SCALARS:
         raise ValueError(f"a report has at most {_MOST_SCALARS} scalars, got {len(values)}")
-    return [(_name("a scalar", name), step, now, float(value)) for name, value in values.items()]
+    return [
+        (_name("a scalar", name), step, now, _number(name, value)) for name, value in values.items()
+    ]
 
 
 def _actors(actors: Sequence[Actor]) -> List[Tuple[str, float, float, int, int]]:

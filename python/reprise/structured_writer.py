@@ -30,9 +30,10 @@ from __future__ import annotations
 
 import copy
 import datetime
+import time
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
-from reprise import _core, errors, pattern_protos, specs, tree
+from reprise import _check, _core, errors, pattern_protos, specs, tree
 from reprise._log import say_dropped
 
 __all__ = [
@@ -126,6 +127,27 @@ def _patterns(configs: Sequence[Any]) -> Tuple[Any, ...]:
     )
 
 
+def _advice(configs: Sequence[Config]) -> str:
+    """Returns what to write instead of the first node that counts steps from the start."""
+    for config in configs:
+        for node in config.flat:
+            start, stop = _node(node)[1:3]
+            if (stop if start is None else start) is None or (stop if start is None else start) < 0:
+                continue
+            path = getattr(node, "_path", (node.flat_source_index,))
+            name = "".join(f"[{part!r}]" for part in path)
+            return (f" Column {'/'.join(map(str, path))!r}: steps are counted back from the latest: "
+                    f"write step{name}[-1] for that step, or step{name}[-1:] to keep its dimension.")
+    return ""
+
+
+def _open(make: Callable[[], Any], configs: Sequence[Config]) -> Any:
+    try:
+        return make()
+    except ValueError as e:
+        raise ValueError(f"{e}{_advice(configs)}") from None
+
+
 def _late(
     call: str, timeout_ms: Optional[float], cause: Exception
 ) -> errors.DeadlineExceededError:
@@ -135,6 +157,45 @@ def _late(
     )
 
 
+_ASK_S = 0.25  # how long an append waits for the signatures of the tables
+_ASK_AGAIN_S = 5.0  # time between two requests of signatures
+
+
+class _NameCheck:
+    """Compares names at the first append: those of the step with those of the reference steps, and
+    those of the patterns with the signatures of their tables."""
+
+    def __init__(self, client: _core.Client, configs: Sequence[Config]) -> None:
+        self._client = client
+        self._configs = [config for config in configs if config.HasField("pattern_structure")]
+        nodes = [node for config in configs for node in config.flat]
+        self._columns = {
+            node.flat_source_index: node._path for node in nodes if hasattr(node, "_path")
+        }
+        self._ask_at = 0.0
+
+    def passes(self, step: Any, timeout: Optional[float]) -> bool:
+        """Returns False if a server has not said the signatures of its tables: try again with the
+        next step. ValueError if names differ."""
+        _check.check_pattern(_core.Structure(step), self._columns)
+        if time.monotonic() < self._ask_at:
+            return False
+        try:
+            limit = _ASK_S if timeout is None else min(timeout, _ASK_S)
+            tables = {config.table: self._client.tables(limit, config.table)[0]
+                      for config in self._configs}
+        except (errors.StatusError, errors.ReverbError):
+            self._ask_at = time.monotonic() + _ASK_AGAIN_S
+            return False
+        for config in self._configs:
+            pattern = _core.Structure(pattern_protos.decode_structure(config.pattern_structure))
+            signature = tables[config.table]["signature"]
+            text = _check.differing_names(pattern, signature, "the pattern")
+            if text is not None:
+                raise ValueError(f"table {config.table!r} cannot have items of a pattern: {text}")
+        return True
+
+
 class StructuredWriter:
     """Makes items of the steps appended to it, by configs. Made by `Client.structured_writer`.
 
@@ -142,8 +203,15 @@ class StructuredWriter:
     """
 
     def __init__(self, client: _core.Client, configs: Sequence[Config]) -> None:
-        self._writer = _core.StructuredWriter(client, _patterns(configs))
-        self._append = self._writer.append
+        patterns = _patterns(configs)
+        self._writer = _open(lambda: _core.StructuredWriter(client, patterns), configs)
+        self._check = _NameCheck(client, configs)
+        self._append = self._check_and_append
+
+    def _check_and_append(self, data: Any, partial_step: bool, timeout: Optional[float]) -> None:
+        if self._check.passes(data, timeout):
+            self._append = self._writer.append
+        self._writer.append(data, partial_step, timeout)
 
     def append(
         self, data: Any, *, partial_step: bool = False, timeout: Optional[float] = None
@@ -160,7 +228,8 @@ class StructuredWriter:
 
         Raises:
           ValueError: the number of leaves changes; a value has another dtype or shape than its
-            column, or was already given in this step.
+            column, or was already given in this step; names differ from those of earlier steps, of
+            the reference step, or of the signature of a pattern's table.
         """
         self._append(data, partial_step, timeout)
 
@@ -238,8 +307,17 @@ class BatchWriter:
     def __init__(
         self, client: _core.Client, num_environments: int, configs: Sequence[Config]
     ) -> None:
-        self._writer = _core.BatchWriter(client, num_environments, _patterns(configs))
-        self._append_batch = self._writer.append_batch
+        patterns = _patterns(configs)
+        self._writer = _open(
+            lambda: _core.BatchWriter(client, num_environments, patterns), configs
+        )
+        self._check = _NameCheck(client, configs)
+        self._append_batch = self._check_and_append
+
+    def _check_and_append(self, data: Any, ends: Any, timeout: Optional[float]) -> None:
+        if self._check.passes(data, timeout):
+            self._append_batch = self._writer.append_batch
+        self._writer.append_batch(data, ends, timeout)
 
     @property
     def num_environments(self) -> int:
@@ -259,7 +337,8 @@ class BatchWriter:
             appended.
 
         Raises:
-          ValueError: an array has another number of rows, dtype or shape.
+          ValueError: an array has another number of rows, dtype or shape; names differ from those
+            of earlier steps, of the reference step, or of the signature of a pattern's table.
         """
         self._append_batch(data, ends, timeout)
 
@@ -293,17 +372,20 @@ class BatchWriter:
 class _RefNode:
     """A leaf of a reference step: indexing it makes a node of a pattern."""
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, path: Tuple[Any, ...]) -> None:
         self._index = index
+        self._path = path
 
     def __getitem__(self, key: Any) -> pattern_protos.PatternNode:
         if isinstance(key, int):
             key = slice(key)
         elif not isinstance(key, slice):
             raise ValueError(f"Key must be int or slice by got {key} (type {type(key)}).")
-        return pattern_protos.PatternNode(
+        node = pattern_protos.PatternNode(
             flat_source_index=self._index, start=key.start, stop=key.stop, step=key.step
         )
+        object.__setattr__(node, "_path", self._path)
+        return node
 
 
 def _numbered(structure: Any) -> Tuple[Any, List[int]]:
@@ -317,7 +399,8 @@ def create_reference_step(step_structure: Any) -> ReferenceStep:
     >>> pattern = {"before": step["obs"][-2], "rewards": step["reward"][-3:]}
     """
     structure, numbers = _numbered(step_structure)
-    return tree.unflatten_as(structure, [_RefNode(i) for i in numbers])
+    paths = _core.Structure(structure).paths()
+    return tree.unflatten_as(structure, [_RefNode(i, paths[i]) for i in numbers])
 
 
 def pattern_from_transform(step_structure: Any, transform: PatternTransform) -> Pattern:
@@ -348,6 +431,10 @@ def create_config(
                 "a pattern consists of slices of a reference step, such as step['obs'][-2:], got "
                 + ("a leaf of the step itself" if isinstance(node, _RefNode) else repr(node))
             )
+    for condition in conditions:
+        if not isinstance(condition, ConditionProto):
+            raise TypeError("a condition is a comparison, such as Condition.step_index() >= 3, got "
+                            f"{condition!r}")
     return Config(
         flat=nodes,
         pattern_structure=pattern_protos.encode_structure(pattern),

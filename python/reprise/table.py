@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 import operator
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -197,7 +198,10 @@ class Table:
             raise ValueError(f"max_size ({max_size}) must be a positive integer")
         for role, selector in (("sampler", sampler), ("remover", remover)):
             if not isinstance(selector, pybind.ItemSelector):
-                raise TypeError(f"{role} must be one of reprise.selectors, got {selector!r}")
+                made = isinstance(selector, (type, functools.partial))
+                advice = "an instance is needed, with parentheses: write Uniform()" if made else ""
+                raise TypeError(f"{role} must be one of reprise.selectors, got {selector!r}"
+                                + (f": {advice}" if advice else ""))
         self._name = name
         self._sampler = sampler
         self._remover = remover

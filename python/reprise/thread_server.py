@@ -105,7 +105,12 @@ def _open(store: _core.Store, storage: Mapping[str, Any], run_bytes: int) -> _co
     options.update(final_checkpoint=False, run_bytes=run_bytes)
     with saying(f"the data in {storage['path']} is being loaded"):
         storage_module.begin_with(storage["path"], storage["fallback"])
-        return _core.Durable(store, **options)
+        try:
+            return _core.Durable(store, **options)
+        except errors.StatusError as e:
+            if "it is saved with sampler" in str(e):
+                e.args = (f"{e}; Storage(path, accept_changes=True) keeps the items",)
+            raise
 
 
 def _needs_credentials(options: Mapping[str, Any]) -> bool:

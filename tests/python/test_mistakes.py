@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mistakes of a first hour: each error says what to write instead."""
 
+import socket
+
 import numpy as np
 import pytest
 
@@ -109,6 +111,20 @@ def test_an_insert_that_does_not_match_the_signature(step, text):
     (lambda c: reprise.ReplayBuffer(9, {"x": np.float32}), r"write \(shape, dtype\), such as"),
     (lambda c: reprise.ReplayBuffer(9, {"x": (np.float32, (3,))}), "the shape comes before the dtype"),
     (lambda c: reprise.ReplayBuffer.from_spaces(9, (3,), 2), "observation_space must be a space"),
+    (lambda c: next(c.sample("t", 0)), r"num_samples: max_samples \(0\) must be -1 or >= 1"),
+    (lambda c: c.structured_writer([pattern(lambda s: s["x"][0])]),
+     r"Column 'x': steps are counted back from the latest: write step\['x'\]\[-1\]"),
+    (lambda c: c.batch_writer(2, [pattern(lambda s: s["x"][0:2])]), r"step\['x'\]\[-1:\]"),
+    (lambda c: reprise.structured.create_config([], "t", ["x"]), "a condition is a comparison, .* got 'x'"),
+    (lambda c: c.mutate_priorities("t", {"x": 1.0}), "key.*'x'"),
+    (lambda c: c.mutate_priorities("t", deletes=["x"]), "key.*'x'"),
+    (lambda c: reprise.ReplayBuffer(9, {"x": ((4,), np.float32)}, frames=4), r"such as {'obs': 4}, got 4"),
+    (lambda c: reprise.ReplayBuffer.load(__file__), r"is not a file of ReplayBuffer\.save"),
+    (lambda c: reprise.log_scalars(c, "run", 0, {"loss": "x"}), "the scalar 'loss' must be a number, got 'x'"),
+    (lambda c: reprise.Table("t", reprise.selectors.Uniform, reprise.selectors.Fifo(), 9,
+                             reprise.rate_limiters.MinSize(1)), r"write Uniform\(\)"),
+    (lambda c: reprise.rate_limiters.SampleToInsertRatio(4.0, 10, 1.0),
+     r"range is \[39, 41\], whose width 2 must be at least 8"),
 ])
 def test_arguments_of_another_kind(call, text):
     with reprise.Server([table()]) as server:
@@ -143,3 +159,25 @@ def test_a_checkpoint_without_storage():
             server.localhost_client().checkpoint()
         with pytest.raises(ValueError, match="--data DIR, or with storage="):
             reprise.Client(f"localhost:{server.port}", transport="tcp").checkpoint()
+
+
+@pytest.mark.parametrize("call", [
+    lambda c: c.insert([1.0], {"t": 1.0}, timeout=0.3),
+    lambda c: c.server_info(timeout=0.3),
+    lambda c: c.mutate_priorities("t", {1: 1.0}, timeout=0.3),
+], ids=["insert", "server_info", "mutate_priorities"])
+def test_a_server_that_accepts_and_does_not_respond_issue_26(call):
+    with socket.create_server(("localhost", 0)) as silent:
+        address = f"localhost:{silent.getsockname()[1]}"
+        with pytest.raises(reprise.DeadlineExceededError) as raised:
+            call(reprise.Client(address, transport="tcp"))
+    assert f"{address} accepts connections and does not respond" in str(raised.value)
+    assert "stopped or overloaded" in str(raised.value)
+
+
+def test_changed_selectors_of_saved_data_issue_26(tmp_path):
+    reprise.Server([table()], storage=str(tmp_path)).stop()
+    changed = reprise.Table("t", reprise.selectors.Prioritized(1.0), reprise.selectors.Fifo(), 10,
+                            reprise.rate_limiters.MinSize(1))
+    with pytest.raises(reprise.StatusError, match=r"saved with sampler uniform.*accept_changes=True"):
+        reprise.Server([changed], storage=str(tmp_path))

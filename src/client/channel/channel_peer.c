@@ -171,7 +171,10 @@ static void on_due(rp_timer *timer)
 
     if (p->state == RP_PEER_OVER) return;
     if (p->state != RP_PEER_UP) {
-        end(p, "no greeting within %lld ms: is that a server of gRPC?",
+        end(p,
+            "accepts connections and does not respond within %lld ms: is it stopped or "
+            "overloaded, "
+            "or no server of gRPC?",
             (long long)(o->connect_timeout_ns / 1000000));
     } else if (p->pinged_ns != 0) {
         end(p, "no sign of life for %lld ms", (long long)((now_ns - p->heard_ns) / 1000000));
