@@ -166,14 +166,14 @@ def chosen(name, is_long):
                         "-Donly_tests=" + ",".join(short["only"])]}
 
 
-def needed(where, config):
+def needed(where, config, env):
     """The files to build: all, or what is installed, the command and the programs of the tests that
     run."""
     if "only" not in config:
         return config.get("targets", [])
     names = {f"test_{p.partition('/')[0]}" for p in config["only"]}
     more = tuple(config.get("more", []))
-    run(["ninja", "-C", where, "build.ninja"])  # configures again after a change of a meson.build
+    run(["ninja", "-C", where, "build.ninja"], env=env)  # configures again after a change of a meson.build
     status, output = run([MESON, "introspect", "--targets", where])
     assert status == 0, output
     return [os.path.relpath(file, where) for target in json.loads(output)
@@ -204,7 +204,7 @@ def build(name, config):
         if status != 0:
             return Result(0, 1, output)
         stamp.write_text(json.dumps(options))
-    status, output = run(["ninja", "-C", where, f"-j{JOBS}", "-k0", *needed(where, config)], 1800,
+    status, output = run(["ninja", "-C", where, f"-j{JOBS}", "-k0", *needed(where, config, env)], 1800,
                          env)
     progress = r"\A.*?(?=^FAILED: )|^\[\d+/\d+\] [^\n]*\n"
     output = re.sub(progress, "", output, flags=re.DOTALL | re.MULTILINE)
