@@ -85,7 +85,7 @@ static void a_server_that_sends_no_greeting_times_out(void **state)
     (void)state;
     scripted_start(&s, NULL);
     client = new_client(s.address, &options);
-    assert_fails(ask(client, rp_wait_forever(), &err), RP_UNAVAILABLE, &err, "greeting");
+    assert_fails(ask(client, rp_wait_forever(), &err), RP_UNAVAILABLE, &err, "does not respond within");
     rp_client_free(client);
     /* The same, if the deadline comes first. */
     client = new_client(s.address, NULL);
