@@ -24,15 +24,20 @@ static bool is_known(const core_names *names, PyObject *table, PyObject *structu
     return false;
 }
 
+/* Returns true if no more pairs are remembered. Then others are not compared: to ask for each of
+ * their items would take longer than to insert it. */
+static bool is_full(const core_names *names)
+{
+    return names->structures[CORE_NAMES - 1] != NULL;
+}
+
 static void remember(core_names *names, PyObject *table, PyObject *structure)
 {
-    PyObject *old_table = names->tables[names->next];
-    PyObject *old_structure = names->structures[names->next];
-    names->tables[names->next] = Py_NewRef(table);
-    names->structures[names->next] = Py_NewRef(structure);
-    names->next = (names->next + 1) % CORE_NAMES;
-    Py_XDECREF(old_table);
-    Py_XDECREF(old_structure);
+    int free = 0;
+    while (free < CORE_NAMES && names->structures[free] != NULL) free++;
+    if (free == CORE_NAMES) return; /* other threads were faster */
+    names->tables[free] = Py_NewRef(table);
+    names->structures[free] = Py_NewRef(structure);
 }
 
 /* Returns the sentence on names that differ, or None. */
@@ -77,7 +82,7 @@ int core_names_check(core_names *names, const core_names_question *question, int
     rp_status st;
     int result;
     if (is_known(names, question->table, question->structure)) return 0;
-    if (rp_now_ns() < names->ask_ns) return 0;
+    if (is_full(names) || rp_now_ns() < names->ask_ns) return 0;
     if (timeout_ms < 0 || timeout_ms > ASK_MS) timeout_ms = ASK_MS;
     Py_BEGIN_ALLOW_THREADS
     st = rp_client_get_table(client, question->table_name, rp_wait_ms(timeout_ms), &tables,

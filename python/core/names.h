@@ -3,7 +3,7 @@
  *
  * The columns of an item are matched with the signature by position, as in Reverb. So an item
  * whose names differ would return its columns under the names of others. A writer compares each
- * pair of table and structure once. */
+ * pair of table and structure once, and at most CORE_NAMES pairs. */
 #ifndef REPRISE_PYTHON_NAMES_H
 #define REPRISE_PYTHON_NAMES_H
 
@@ -14,7 +14,6 @@ enum { CORE_NAMES = 16 }; /* pairs that a writer remembers */
 /* The pairs that were compared: references, or NULL. Zeroes are an empty one. */
 typedef struct core_names {
     PyObject *tables[CORE_NAMES], *structures[CORE_NAMES];
-    unsigned next;  /* the entry that is replaced next */
     int64_t ask_ns; /* no signature is requested before this time */
 } core_names;
 

@@ -420,7 +420,9 @@ rp_status rp_client_signature_soon(rp_client *client, const char *table, rp_wait
     rp_status st = rp_client_get_live(client, &live, err);
 
     if (st != RP_OK || find_cached(live, table, out)) return st;
-    if (is_quiet(live)) return rp_fail(err, RP_DEADLINE, "no server has responded in time");
+    /* Without a wait, the request would end before it began. */
+    if (is_quiet(live) || (client->store == NULL && wait.until_ns <= since_ns))
+        return rp_fail(err, RP_DEADLINE, "no server has responded in time");
     st = rp_client_get_tables_there(client, wait, &tables, err);
     if (st == RP_OK)
         st = take_signatures(client, live, tables, table, out, err);
@@ -435,12 +437,10 @@ bool rp_client_is_refused(rp_client *client, char *text, size_t size)
     rp_client_live *live = NULL;
 
     if (client->store != NULL || rp_client_get_live(client, &live, NULL) != RP_OK) return false;
-    for (size_t i = 0; i < live->channel_count; i++) {
-        if (!rp_channel_is_refused(live->channels[i])) continue;
-        rp_channel_why(live->channels[i], text, size);
-        return true;
-    }
-    return false;
+    for (size_t i = 0; i < live->channel_count; i++)
+        if (!rp_channel_is_refused(live->channels[i])) return false;
+    rp_channel_why(live->channels[0], text, size);
+    return true;
 }
 
 void rp_client_forget_signature(rp_client *client, const char *table)

@@ -78,8 +78,8 @@ RP_NODISCARD rp_status rp_client_signature_soon(rp_client *client, const char *t
 /* Gets the tables of the servers that are not away. RP_UNAVAILABLE at once if all are. */
 RP_NODISCARD rp_status rp_client_get_tables_there(rp_client *client, rp_wait wait,
                                                   rp_client_tables **out, rp_error *err);
-/* Returns true if a server refuses this client's TLS, or the client the server's certificate,
- * and no connection to it has ever succeeded. Writes why to `text`. */
+/* Returns true if every server refuses this client's TLS, or the client its certificate, and no
+ * connection to any has ever succeeded. Writes why to `text`. */
 bool rp_client_is_refused(rp_client *client, char *text, size_t size);
 /* Removes a signature from the cache, after a server has rejected an item because of it. */
 void rp_client_forget_signature(rp_client *client, const char *table);

@@ -5,9 +5,10 @@
  * the next block when they are first written to, which takes longer than filling them. So a
  * writer of large chunks would pay for new pages with each chunk.
  *
- * The pool keeps at most RP_LARGE_KEPT_BYTES of idle blocks, and at most as many bytes as are
- * in use or RP_LARGE_FIRST_BYTES. So it holds at most twice the memory in use, or a little. It
- * drops idle blocks of other sizes when it has none of a requested size.
+ * The pool keeps at most RP_LARGE_KEPT_BYTES of idle blocks. It keeps a freed block if the idle
+ * blocks then have no more bytes than are in use, or than RP_LARGE_FIRST_BYTES. Blocks that are
+ * idle stay when others are freed: a writer may soon need them again. It drops idle blocks of
+ * other sizes when it has none of a requested size.
  *
  * There is one pool per process, with static state. Safe from any thread. It does not wait for
  * its lock: while another thread holds the lock, and in the child of a fork that interrupted

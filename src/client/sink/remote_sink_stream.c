@@ -233,7 +233,8 @@ static const rp_channel_call_class call_class;
 static bool wants_stream(const rp_remote_sink *s)
 {
     return s->items.count > 0 ||
-           atomic_load_explicit(&s->away_since, memory_order_relaxed) != 0;
+           (atomic_load_explicit(&s->away_since, memory_order_relaxed) != 0 &&
+            !rp_channel_is_given_up(s->channel));
 }
 
 /* Keeps the loop near if a message was sent or confirmed items lately. */
