@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/live_server.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,6 +58,28 @@ void rp_test_live_init(rp_test_live *live, const rp_store_options *store)
     (void)snprintf(live->path, sizeof live->path, "%s/socket", live->folder);
 }
 
+/* Binds a socket to the port, which does not listen. Without one the test goes on. */
+static void hold_port(rp_test_live *live)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)live->port),
+                                  .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+    if (fd < 0) return;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (fd > 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        live->holder = fd;
+    else
+        (void)close(fd);
+}
+
+static void release_port(rp_test_live *live)
+{
+    if (live->holder > 0) (void)close(live->holder);
+    live->holder = 0;
+}
+
 rp_status rp_test_live_try(rp_test_live *live, const rp_server_options *options)
 {
     rp_server_options o = options != NULL ? *options : (rp_server_options){0};
@@ -70,6 +94,7 @@ rp_status rp_test_live_try(rp_test_live *live, const rp_server_options *options)
         o.address_count = 2;
     }
     if (o.loops == 0) o.loops = 2;
+    release_port(live);
     st = rp_server_start(live->store, &o, &live->server, &live->err);
     if (st == RP_OK) live->port = rp_server_port(live->server);
     return st;
@@ -89,8 +114,11 @@ void rp_test_live_start(rp_test_live *live, const rp_server_options *options)
 
 void rp_test_live_end(rp_test_live *live)
 {
+    bool was_open = live->server != NULL && live->port > 0;
+
     rp_server_free(live->server);
     live->server = NULL;
+    if (was_open) hold_port(live);
 }
 
 void rp_test_live_stop(rp_test_live *live)
@@ -99,6 +127,7 @@ void rp_test_live_stop(rp_test_live *live)
     size_t count;
 
     rp_test_live_end(live);
+    release_port(live);
     count = rp_store_tables(live->store, tables, 16);
     for (size_t i = 0; i < count && i < 16; i++) {
         rp_table_info info;

@@ -28,6 +28,7 @@ typedef struct rp_test_live {
     rp_store *store;
     rp_server *server;
     int port;
+    int holder; /* a socket that keeps the port after the server ended; 0: none */
     char folder[64], path[96]; /* of the socket */
     rp_error err;
 } rp_test_live;
@@ -44,7 +45,8 @@ void rp_test_live_init(rp_test_live *live, const rp_store_options *store);
 rp_status rp_test_live_try(rp_test_live *live, const rp_server_options *options);
 /* Frees server and store. Fails if a table is inconsistent or memory was not freed. */
 void rp_test_live_stop(rp_test_live *live);
-/* Frees the server only. */
+/* Frees the server only. Connections to its port are refused from then on: no other program
+ * gets the port before the server is started again, or stopped. */
 void rp_test_live_end(rp_test_live *live);
 
 /* Return connected clients; NULL if the connection is refused. */
