@@ -24,8 +24,8 @@ static bool is_known(const core_names *names, PyObject *table, PyObject *structu
     return false;
 }
 
-/* Returns true if no more pairs are remembered. Then others are not compared: to ask for each of
- * their items would take longer than to insert it. */
+/* Returns true if no more pairs are remembered. Then others are not compared: to ask for each
+ * of their items would take longer than to insert it. */
 static bool is_full(const core_names *names)
 {
     return names->structures[CORE_NAMES - 1] != NULL;
@@ -75,6 +75,17 @@ static int compare(core_names *names, const core_names_question *question,
     return -1;
 }
 
+/* Returns true if no server can be reached now: a request would wait for one. */
+static bool is_away(rp_client *client)
+{
+    char why[RP_ERROR_TEXT_BYTES];
+    for (size_t i = 0; i < rp_client_shard_count(client); i++) {
+        (void)rp_client_why_away(client, i, why, sizeof why);
+        if (why[0] == '\0') return false;
+    }
+    return true;
+}
+
 int core_names_check(core_names *names, const core_names_question *question, int64_t timeout_ms)
 {
     rp_client *client = ((core_client *)question->client)->client;
@@ -83,6 +94,10 @@ int core_names_check(core_names *names, const core_names_question *question, int
     int result;
     if (is_known(names, question->table, question->structure)) return 0;
     if (is_full(names) || rp_now_ns() < names->ask_ns) return 0;
+    if (is_away(client)) {
+        names->ask_ns = rp_now_ns() + AGAIN_NS;
+        return 0;
+    }
     if (timeout_ms < 0 || timeout_ms > ASK_MS) timeout_ms = ASK_MS;
     Py_BEGIN_ALLOW_THREADS
     st = rp_client_get_table(client, question->table_name, rp_wait_ms(timeout_ms), &tables,

@@ -26,7 +26,8 @@ typedef struct core_names_question {
 
 /* Compares a pair, unless it was compared before. ValueError if the names differ. Requests the
  * signature and waits for it for at most `timeout_ms` (< 0: no limit), and half a second. If no
- * server responds, nothing is compared, and an item some seconds later tries again. */
+ * server can be reached or responds, nothing is compared, and an item five seconds later tries
+ * again. */
 int core_names_check(core_names *names, const core_names_question *question,
                      int64_t timeout_ms);
 

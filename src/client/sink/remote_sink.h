@@ -44,8 +44,8 @@ void rp_remote_sink_put_reserved(rp_sink *sink, const rp_sink_item *items, size_
  * now on, and finds out when the server is there. Call it once, before the first item; not on
  * the loop thread. */
 void rp_remote_sink_on_refused(rp_sink *sink, void (*on_refused)(void *user), void *user);
-/* As rp_remote_sink_give_back(), but only items that were never written to a connection: no
- * server can have them. Loop thread. */
+/* As rp_remote_sink_give_back(), but only items that were never written to a connection: this
+ * server cannot have them. Loop thread. */
 size_t rp_remote_sink_give_unsent(rp_sink *sink, rp_sink_item *items, size_t capacity);
 
 /* Moves up to `capacity` unsettled items to `items`, oldest first, and returns their number.

@@ -62,7 +62,7 @@ typedef struct rp_remote_sink {
     bool has_progressed; /* the stream has confirmed something */
     bool is_probing, is_closed;
 
-    /* called when `is_refused` and there are items from `unsent` on; NULL: nobody takes them */
+    /* called when `is_refused` and there are items from `unsent` on; NULL: they stay here */
     void (*on_refused)(void *user);
     void *refused_user;
 
