@@ -208,21 +208,21 @@ def test_a_sample_without_items_times_out(server):
 
 
 def test_waits_say_what_they_wait_for(server):
-    """A limiter, a paused table, a full queue: after two seconds, and at the end (issue 26)."""
+    """A limiter, a paused table, a full queue: after some two seconds, and at the end."""
     answer(server, "tables", "create", "slow:uniform:100,min_size=50")
     answer(server, "tables", "pause", "replay", "--samples")
     env = clean_environment(REPRISE_SERVER=f"localhost:{server.port}")
     calls = [(["sample", "slow"], "the table has 0 items, min_size is 50", "waits longer"),
              (["sample", "replay"], "samples are paused", "reprise tables resume replay"),
              (["insert", "queue", "-"], "is over max_diff 4", "waits longer")]
-    started = [subprocess.Popen([REPRISE, *call, "--timeout", "2.5"], env=env, text=True,
+    started = [subprocess.Popen([REPRISE, *call, "--timeout", "5"], env=env, text=True,
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE) for call, _, _ in calls]
     outputs = [p.communicate('{"data": [1]}\n' * 6, timeout=SECONDS) for p in started]
     for (call, reason, hint), process, (_, text) in zip(calls, started, outputs):
         first, last = text.splitlines()
         assert process.returncode == 1, text
-        assert first.startswith(f"reprise {call[0]}: waiting for 2.0 s, gives up in "), text
+        assert re.match(f"reprise {call[0]}: waiting for [2-5][.0-9]* s, gives up in ", first), text
         assert reason in first and reason in last and hint in last, text
     assert "reprise insert: 4 items are inserted: the deadline passed: " in outputs[2][1]
 
@@ -231,12 +231,12 @@ def test_a_server_that_does_not_respond_is_named(server):
     """Its connection is never greeted."""
     server.signal(signal.SIGSTOP)
     try:
-        done = ask(server, "info", "--timeout", "2.5")
+        done = ask(server, "info", "--timeout", "5")
     finally:
         server.signal(signal.SIGCONT)
     first, last = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (1, "")
-    assert first.startswith("reprise info: waiting for 2.0 s, gives up in ")
+    assert re.match("reprise info: waiting for [2-5][.0-9]* s, gives up in ", first), first
     assert all(f"localhost:{server.port}" in line for line in (first, last)), done.stderr
 
 

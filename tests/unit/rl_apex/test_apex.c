@@ -129,14 +129,17 @@ static void actors_and_a_learner_solve_catch(void **state)
     f.options.threshold = (double)rp_test_length(90, 20) / 100; /* of 1 */
     open_store(&f);
     open_apex(&f);
-    start_all(&f);
+    for (int64_t i = 0; i < f.options.actors; i++) start(&f, RP_APEX_ACTOR, i);
+    start(&f, RP_APEX_LEARNER, 0);
+    (void)await_updates(&f, 100); /* the evaluator is not to be lucky before */
+    start(&f, RP_APEX_EVALUATOR, 0);
     assert_ok_err(rp_apex_wait(f.apex, LONG_MS, &done, &f.err), &f.err);
 
     assert_true(done);
     count = rp_apex_get_parts(f.apex, parts, MOST_PARTS);
     assert_int_equal(count, 4);
-    assert_true(parts[0].role == RP_APEX_EVALUATOR && parts[0].is_solved);
-    assert_true(parts[0].verdict.confirmed.mean_return >= f.options.threshold);
+    assert_true(parts[3].role == RP_APEX_EVALUATOR && parts[3].is_solved);
+    assert_true(parts[3].verdict.confirmed.mean_return >= f.options.threshold);
     progress = rp_apex_progress(f.apex, parts, count, NULL);
     assert_true(progress.steps > 200 && progress.updates > 0 && progress.episodes > 0);
     assert_true(progress.eval_return >= f.options.threshold);
@@ -261,7 +264,7 @@ static void a_replay_that_stays_away_ends_a_part(void **state)
         start(&f, roles[i], 0);
         while (!done) st = rp_apex_wait(f.apex, 100, &done, &f.err);
         assert_int_equal(st, RP_UNAVAILABLE);
-        assert_non_null(strstr(f.err.text, ": the replay has been away for 0 s: "));
+        assert_non_null(strstr(f.err.text, ": the replay has been away for "));
         close_fixture(&f);
     }
 }
