@@ -202,14 +202,16 @@ static rp_status live(void *ctx, rp_error *err)
     l->next_pull = l->next_look = 0;
     if (st == RP_OK) st = rp_apex_max_diff(l->part, &l->max_diff, err);
     if (st == RP_OK) st = await_parameters(l, err);
-    if (st == RP_OK && !rp_part_is_stopping(l->part)) {
+    /* without parameters it was to end meanwhile, though it may be asked to stay since */
+    if (st == RP_OK && l->actor->params != NULL && !rp_part_is_stopping(l->part)) {
         has_begun = true;
         st = rp_env_loop_begin(
             l->loop,
             rp_apex_seed(a, RP_SEED_ENVS + (uint32_t)l->part->index) + l->part->lives++, err);
     }
     if (st == RP_OK) rp_part_works(l->part);
-    while (st == RP_OK && !rp_part_is_stopping(l->part)) st = rp_env_loop_step(l->loop, err);
+    while (st == RP_OK && has_begun && !rp_part_is_stopping(l->part))
+        st = rp_env_loop_step(l->loop, err);
     if (st == RP_OK && has_begun && rp_part_is_leaving(l->part)) st = leave(l, err);
     if (l->loop != NULL) {
         l->part->earlier_steps += rp_env_loop_get_counts(l->loop).steps;
