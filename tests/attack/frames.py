@@ -241,7 +241,7 @@ class Peer:
     unless an option says otherwise. The test does everything else."""
 
     def __init__(self, port, greet=True, pairs=(), receive_bytes=None, windows=True, tls=None,
-                 connect_timeout=10):
+                 connect_timeout=120):
         self.socket = socket.socket()
         if receive_bytes:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
@@ -275,7 +275,7 @@ class Peer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
-    def send(self, octets, timeout=10):
+    def send(self, octets, timeout=120):
         """Sends bytes. False once the server has closed the connection."""
         self.socket.settimeout(timeout * SLOW)
         try:
@@ -375,7 +375,7 @@ class Peer:
         if f.type in (DATA, HEADERS) and f.flags & END_STREAM:
             self.calls[f.stream].ended = True
 
-    def until(self, condition, timeout=10):
+    def until(self, condition, timeout=120):
         """Reads until the condition is true. Returns whether it is."""
         end = time.monotonic() + timeout * SLOW
         while not condition():
@@ -385,7 +385,7 @@ class Peer:
             self.take(min(left, 0.05))
         return bool(condition())
 
-    def result(self, stream, timeout=10):
+    def result(self, stream, timeout=120):
         """Waits until the call is over, and returns it."""
         call = self.calls[stream]
         if not self.until(lambda: call.over, timeout):
@@ -393,14 +393,14 @@ class Peer:
                                  f"closed {self.closed}")
         return call
 
-    def ask(self, path, /, *payloads, more=(), timeout=10, **change):
+    def ask(self, path, /, *payloads, more=(), timeout=120, **change):
         """Makes a whole call: sends its messages and its end, and returns the call when it is over.
         """
         stream = self.open(path, more=more, **change)
         self.write(stream, *payloads, end=True)
         return self.result(stream, timeout)
 
-    def reply(self, stream, timeout=10):
+    def reply(self, stream, timeout=120):
         """Returns the next message of a call that is not over."""
         call = self.calls[stream]
         found = []
@@ -414,7 +414,7 @@ class Peer:
         assert len(found) == 1, "more messages than expected"
         return found[0]
 
-    def echo(self, timeout=10):
+    def echo(self, timeout=120):
         """Sends a ping and waits for its acknowledgement: then the server has read all earlier
         bytes. False if the connection ends first."""
         payload = struct.pack(">d", time.monotonic())
@@ -423,6 +423,6 @@ class Peer:
                              for f in self.frames)
         return self.until(answer, timeout)
 
-    def gone(self, timeout=10):
+    def gone(self, timeout=120):
         """Returns whether the server closes the connection in time."""
         return self.until(lambda: self.closed, timeout)

@@ -39,7 +39,7 @@ class Client:
         self.writer = None
 
     def ask(self, path, *payloads, allowed=(m.OK,), **options):
-        call = self.peer.ask(path, *payloads, timeout=20, **options)
+        call = self.peer.ask(path, *payloads, timeout=120, **options)
         if call.status not in allowed:
             raise AssertionError(f"{path}: {call}")
         return call

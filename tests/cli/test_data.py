@@ -337,7 +337,7 @@ def test_a_terminal_shows_a_progress_bar(data):
     """Drawn over itself, and wiped away in the end."""
     primary, secondary = pty.openpty()
     done = subprocess.run([REPRISE, "data", "verify", data], stdout=subprocess.PIPE,
-                          stderr=secondary, text=True, timeout=20, env=clean_environment())
+                          stderr=secondary, text=True, timeout=120, env=clean_environment())
     os.close(secondary)
     shown = read_all(primary)
     os.close(primary)

@@ -40,7 +40,7 @@ def play_slurm(folder, script):
         (tools / name).write_text(f"#!/bin/bash\n{text}")
         (tools / name).chmod(0o755)
     done = subprocess.run(
-        ["bash", str(folder / "job.sh")], cwd=folder, capture_output=True, text=True, timeout=60,
+        ["bash", str(folder / "job.sh")], cwd=folder, capture_output=True, text=True, timeout=120,
         env=clean_environment(PATH=f"{tools}:{os.environ['PATH']}", SLURM_JOB_ID="7",
                               SLURM_JOB_NODELIST_HET_GROUP_0="n[0-1]"))
     calls = [p.read_bytes().decode().split("\0")[:-1] for p in folder.glob("srun.*")]
@@ -74,7 +74,7 @@ def test_the_index_of_an_actor_is_that_of_its_task(tmp_path):
     command = actor[actor.index("bash"):]
     at = command.index("--index=")
     done = subprocess.run(command[:at + 1] + ["echo", "actor"], capture_output=True, text=True,
-                          timeout=60, env={**os.environ, "SLURM_PROCID": "2"})
+                          timeout=120, env={**os.environ, "SLURM_PROCID": "2"})
     assert done.stdout == "actor --index=2\n"
 
 
@@ -86,7 +86,7 @@ def test_a_task_restarts_what_fails_but_not_misuse(tmp_path):
     for command, status, said in ((fails_once, 0, "--index=2 ended with status 1: again\n"),
                                   ("exit 2", 2, "")):
         done = subprocess.run([*task, "bash", "-c", command], capture_output=True, text=True,
-                              timeout=60, cwd=tmp_path, env={**os.environ, "SLURM_PROCID": "2"})
+                              timeout=120, cwd=tmp_path, env={**os.environ, "SLURM_PROCID": "2"})
         assert (done.returncode, done.stderr) == (status, said)
 
 
@@ -104,7 +104,7 @@ def test_slurm_passes_any_text_on_unchanged(tmp_path, value):
 def test_shellcheck_accepts_the_script(tmp_path):
     (tmp_path / "job.sh").write_text(export("slurm", "--seconds", 100, "--report-name", HOSTILE[1]))
     done = subprocess.run(["shellcheck", str(tmp_path / "job.sh")], capture_output=True, text=True,
-                          timeout=60)
+                          timeout=120)
     assert done.stdout == ""
 
 

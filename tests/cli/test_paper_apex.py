@@ -111,5 +111,5 @@ def test_runs_are_equal_bit_by_bit_and_replicas_write_the_same_items():
     (["catch", "actors=0"], "no such number: '0'"), (["catch:rows"], "expected NAME=VALUE: 'rows'"),
     (["catch:rows=1"], "rows")])
 def test_misuse_of_the_program_is_named(arguments, message):
-    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode in (1, 2) and message in done.stderr

@@ -24,7 +24,7 @@ def report(server, run, body):
     request = urllib.request.Request(
         f"http://localhost:{server.port}/v1/runs/{run}", json.dumps(body).encode(),
         {"x-reprise-confirm": run})
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=120) as response:
         assert json.load(response) == {"dropped": 0}
 
 
@@ -127,7 +127,7 @@ def test_a_training_is_reported(server, tmp_path):
     done = train(tmp_path, "--report", f"localhost:{server.port}")
     assert (done.returncode, done.stderr) == (0, "")
     with urllib.request.urlopen(f"http://localhost:{server.port}/v1/runs/dqn-cartpole-1",
-                                timeout=10) as response:
+                                timeout=120) as response:
         run = json.load(response)
     series = run["series"]
     for name in ("eval_return", "mean_return", "loss", "td_error", "q", "grad_norm", "epsilon",
@@ -169,13 +169,13 @@ def test_a_training_serves_its_own_page(tmp_path):
         page = re.search(r"look at (http://localhost:\d+)/", process.stderr.readline())[1]
         until, series = time.monotonic() + LONG, {}
         while "loss" not in series and time.monotonic() < until:
-            with urllib.request.urlopen(page + "/v1/runs", timeout=10) as response:
+            with urllib.request.urlopen(page + "/v1/runs", timeout=120) as response:
                 names = [run["name"] for run in json.load(response)["runs"]]
             if names:
-                with urllib.request.urlopen(page + "/v1/runs/d", timeout=10) as response:
+                with urllib.request.urlopen(page + "/v1/runs/d", timeout=120) as response:
                     series = json.load(response)["series"]
         assert names == ["d"] and series["loss"]["value"]
-        with urllib.request.urlopen(page + "/v1/info", timeout=10) as response:
+        with urllib.request.urlopen(page + "/v1/info", timeout=120) as response:
             assert "replay" in [table["name"] for table in json.load(response)["tables"]]
     finally:
         process.send_signal(signal.SIGINT)

@@ -143,7 +143,7 @@ def server(serve):
 
 
 def page(server, path):
-    with urllib.request.urlopen(f"http://localhost:{server.port}{path}", timeout=20) as got:
+    with urllib.request.urlopen(f"http://localhost:{server.port}{path}", timeout=120) as got:
         return got.read().decode()
 
 

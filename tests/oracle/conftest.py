@@ -51,7 +51,7 @@ class Codec:
 
     def close(self):
         self.process.stdin.close()
-        assert self.process.wait(timeout=60) == 0
+        assert self.process.wait(timeout=120) == 0
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import threading
 
-SECONDS = 30  # for everything that is waited for
+SECONDS = 120  # for everything that is waited for
 
 
 def find():

@@ -105,7 +105,7 @@ class Server:
         self.started.append(process)
         return process
 
-    def insert(self, table, items, timeout=20):
+    def insert(self, table, items, timeout=120):
         """Starts to insert items, given as data or as pairs of priority and data."""
         lines = "".join(json.dumps({"priority": 1, "data": item}) + "\n" for item in items)
         process = self.command("insert", table, "-", "--timeout", timeout, stdin=subprocess.PIPE)

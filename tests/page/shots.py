@@ -70,7 +70,7 @@ def picture(server, folder):
             for t in range(4) for y in range(42) for x in range(42)))
         wave = b"".join(struct.pack("<f", math.sin(i / 5)) for i in range(64))
         save_npy(where / "velocity.npy", "<f4", (1, 64), wave)
-        assert server.command("insert", "vision", where / "camera.npy", where / "frames.npy", where / "velocity.npy").wait(20) == 0
+        assert server.command("insert", "vision", where / "camera.npy", where / "frames.npy", where / "velocity.npy").wait(120) == 0
     return server.ask("/v1/tables/vision")["recent"][0]["key"]
 
 

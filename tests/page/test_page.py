@@ -37,8 +37,8 @@ def wait_for_fact(page, table, key, value):
 def test_the_overview_equals_the_info_of_the_server(serve, show):
     server = serve(tables=["replay:prioritized:5", "other:uniform:1000"])
     page = show(server)
-    assert server.insert("replay", [ITEM] * 8).wait(20) == 0
-    assert server.sample("replay", 12).wait(20) == 0
+    assert server.insert("replay", [ITEM] * 8).wait(120) == 0
+    assert server.sample("replay", 12).wait(120) == 0
 
     wait_for_fact(page, "replay", "Inserts", "8")
     wait_for_fact(page, "replay", "Samples", str(server.table("replay")["samples"]))
@@ -56,7 +56,7 @@ def test_the_overview_equals_the_info_of_the_server(serve, show):
 
 def test_rates_and_counters_move_under_load(serve, show):
     server = serve(tables=["replay:uniform:100000"])
-    assert server.insert("replay", [ITEM] * 50).wait(20) == 0
+    assert server.insert("replay", [ITEM] * 50).wait(120) == 0
     page = show(server)
     page.wait_for_text("Tables")
     low = server.table("replay")["samples"]
@@ -86,15 +86,15 @@ def test_a_writer_that_hangs_is_explained(serve, show):
     assert "1 insert waits" in card(page, "queue")["limiter"]
     assert server.table("queue")["waiting"]["inserts"]["now"] == 1
 
-    assert server.sample("queue", 1).wait(20) == 0
-    assert writer.wait(20) == 0
+    assert server.sample("queue", 1).wait(120) == 0
+    assert writer.wait(120) == 0
     page.wait("!document.querySelector('.verdict').innerText.includes('waits')", "a verdict without waiting calls")
 
 
 def test_a_reader_that_hangs_is_explained(serve, show):
     server = serve(tables=["replay:uniform:10,min_size=4"])
     page = show(server)
-    assert server.insert("replay", [ITEM]).wait(20) == 0
+    assert server.insert("replay", [ITEM]).wait(120) == 0
     server.sample("replay", 1)
     page.wait_for_text("sample from “replay” waits", ".verdict")
     page.wait_for_text("it has 1 of the 4 items that it needs before the first sample", ".verdict")
@@ -104,7 +104,7 @@ def test_a_lost_server_is_noticed_and_found_again(serve, show):
     server = serve(tables=["replay:uniform:10"])
     page = show(server, lost=True)
     page.wait_for_text("Live", "#status")
-    assert server.insert("replay", [ITEM] * 2).wait(20) == 0
+    assert server.insert("replay", [ITEM] * 2).wait(120) == 0
     wait_for_fact(page, "replay", "Inserts", "2")
 
     server.kill()
@@ -249,7 +249,7 @@ VIEWS = ["#/", "#/table/replay", "#/storage", "#/clients", "#/runs", "#/runs/dqn
 @pytest.mark.parametrize("dark", [False, True])
 def test_axe_finds_nothing(serve, show, dark):
     server = serve(tables=["replay:prioritized:1000,samples_per_insert=2,min_size=2", "queue:queue:1"])
-    assert server.insert("replay", [ITEM] * 3).wait(20) == 0
+    assert server.insert("replay", [ITEM] * 3).wait(120) == 0
     server.insert("queue", [ITEM] * 2, timeout=0)
     for seed in range(2):
         report(server, f"dqn-seed{seed}")
@@ -477,7 +477,7 @@ def test_a_pause_is_made_and_undone(serve, show):
 
 def test_options_change_and_a_reset_asks_for_the_name(serve, show, tmp_path):
     server = serve("--data", tmp_path / "data", tables=["replay:uniform:10"])
-    assert server.insert("replay", [ITEM] * 4).wait(20) == 0
+    assert server.insert("replay", [ITEM] * 4).wait(120) == 0
     page = show(server, "/#/table/replay", lost=True)  # Chromium logs the refusal below as an error
     dialog(page, "#alter")
     page.evaluate("document.querySelector('dialog input').select()")
@@ -541,8 +541,8 @@ def test_the_items_of_a_table(serve, show, tmp_path):
     save_npy(tmp_path / "grey.npy", "|u1", (2, 4, 8, 8), bytes(2 * 4 * 8 * 8))
     save_npy(tmp_path / "state.npy", "<f4", (2, 5), b"".join(int(x).to_bytes(4, "little") for x in [0x3F800000] * 10))
     server = serve(tables=["replay:prioritized:10"])
-    assert server.command("insert", "replay", tmp_path / "camera.npy", tmp_path / "grey.npy", tmp_path / "state.npy").wait(20) == 0
-    assert server.insert("replay", [{"word": "<i>text</i>"}]).wait(20) == 0
+    assert server.command("insert", "replay", tmp_path / "camera.npy", tmp_path / "grey.npy", tmp_path / "state.npy").wait(120) == 0
+    assert server.insert("replay", [{"word": "<i>text</i>"}]).wait(120) == 0
     page = show(server, "/#/table/replay")
     page.wait_for_text("a random sample of 3")
     assert page.evaluate("[...document.querySelectorAll('.histogram')].length") == 4
@@ -577,7 +577,7 @@ def test_clients_and_what_they_wait_for(serve, show):
 
 def test_storage_tells_what_info_tells(serve, show, tmp_path):
     server = serve("--data", tmp_path / "data", "--durability", "interval", tables=["replay:uniform:10"])
-    assert server.insert("replay", [ITEM] * 4).wait(20) == 0
+    assert server.insert("replay", [ITEM] * 4).wait(120) == 0
     page = show(server, "/#/storage")
     page.wait_for_text("Durability “interval”")
     durable = server.info()["durable"]

@@ -233,9 +233,9 @@ def test_a_writer_is_dropped_while_its_rows_are_read():
         started = threading.Event()
         thread = threading.Thread(target=read, args=(writer.history["x"][:], started))
         thread.start()
-        started.wait(20)
+        started.wait(120)
         time.sleep(pause)
         del writer
         gc.collect()
-        thread.join(20)
+        thread.join(120)
         assert not thread.is_alive() and failed == []

@@ -194,7 +194,7 @@ def test_a_server_is_stopped_while_it_writes_a_checkpoint(tmp_path):
     server.stop()
     stop.set()
     for thread in threads:
-        thread.join(20)
+        thread.join(120)
         assert not thread.is_alive()
     with serve(storage=tmp_path) as server:
         assert values(server.localhost_client()) == list(range(50))

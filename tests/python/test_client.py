@@ -507,7 +507,7 @@ def test_why_lists_waiting_calls(serve):
     assert [c.table for c in client.why()] == ["q"]
     assert not done.is_set()
     assert [int(s[0].data[0]) for s in client.sample("q", 2)] == [0, 1]
-    thread.join(20)
+    thread.join(120)
     assert done.is_set()
 
 
@@ -544,9 +544,9 @@ def test_a_paused_table(serve):
     client.pause_table("t", "samples")
     with pytest.raises(errors.DeadlineExceededError):
         next(client.sample("t", timeout=0.05))
-    client.insert(2, {"t": 1.0}, timeout=20)
+    client.insert(2, {"t": 1.0}, timeout=120)
     client.resume_table("t", "samples")
-    next(client.sample("t", timeout=20))
+    next(client.sample("t", timeout=120))
     client.pause_table("t")
     with pytest.raises(errors.DeadlineExceededError):
         client.insert(2, {"t": 1.0}, timeout=0.1)
@@ -645,7 +645,7 @@ def test_a_server_that_stops_ends_calls():
     while not client.why("t"):
         pass
     server.stop()
-    thread.join(20)
+    thread.join(120)
     assert len(ended) == 1
 
 

@@ -63,7 +63,7 @@ def test_a_client_goes_on_in_a_forked_child(serve):
     next(client.sample("t"))
 
     def work():
-        client.insert(2, {"t": 1.0}, timeout=20)
+        client.insert(2, {"t": 1.0}, timeout=120)
         return client.server_info(20)["t"].current_size, len(list(client.sample("t", 5)))
 
     assert forked(work) == "(2, 5)"
@@ -100,7 +100,7 @@ def test_a_writer_in_use_when_the_process_forks(serve):
         pass
     assert "the process that forked" in forked(writer.flush)
     list(client.sample("q", 2))
-    thread.join(20)
+    thread.join(120)
     writer.close()
 
 
@@ -146,7 +146,7 @@ def test_ctrl_c_ends_every_wait(call):
         with pytest.raises(subprocess.TimeoutExpired):
             child.wait(0.5)  # it waits
         child.send_signal(signal.SIGINT)
-        child.wait(20)
+        child.wait(120)
         assert child.stdout.read() == "interrupted\n"
     finally:
         child.kill()

@@ -45,8 +45,8 @@ def test_tls(certificate):
     cert, key = certificate
     with reprise.Server([table("t")], certificate_file=cert, key_file=key) as server:
         client = Client(f"localhost:{server.port}", ca_file=cert)
-        client.insert(np.arange(5), {"t": 1.0}, timeout=20)
-        assert next(client.sample("t", timeout=20))[0].data[0].tolist() == [0, 1, 2, 3, 4]
+        client.insert(np.arange(5), {"t": 1.0}, timeout=120)
+        assert next(client.sample("t", timeout=120))[0].data[0].tolist() == [0, 1, 2, 3, 4]
         stranger = Client(f"localhost:{server.port}", transport="tcp")
         with pytest.raises((errors.StatusError, errors.DeadlineExceededError)):
             stranger.server_info(1)
@@ -63,13 +63,13 @@ def test_tokens(tmp_path):
             Client(address, token="wrong").server_info(20)
         assert caught.value.code == "UNAUTHENTICATED"
         reader, writer, admin = (Client(address, token=t) for t in ("look", "do", "all"))
-        writer.insert(1, {"t": 1.0}, timeout=20)
+        writer.insert(1, {"t": 1.0}, timeout=120)
         assert reader.server_info(20)["t"].current_size == 1
         with pytest.raises(errors.StatusError) as caught:
-            reader.mutate_priorities("t", {1: 1.0}, timeout=20)
+            reader.mutate_priorities("t", {1: 1.0}, timeout=120)
         assert caught.value.code == "PERMISSION_DENIED"
         with pytest.raises(errors.StatusError):
-            writer.drop_table("t", timeout=20)
-        admin.drop_table("t", timeout=20)
+            writer.drop_table("t", timeout=120)
+        admin.drop_table("t", timeout=120)
         travelled = pickle.loads(pickle.dumps(reader))
         assert list(travelled.server_info(20)) == []

@@ -223,7 +223,7 @@ def test_calls_that_are_interrupted_leave_nothing(alarm):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         client = _core.Client("127.0.0.1:%d" % silent.getsockname()[1])
         for _ in range(5):
-            for call in (lambda: _core.StepWriter(client, 1, timeout=20),
+            for call in (lambda: _core.StepWriter(client, 1, timeout=120),
                          lambda: client.tables(20), lambda: client.checkpoint(20)):
                 alarm(0.15)
                 with pytest.raises(Interrupted):
@@ -270,7 +270,7 @@ def test_a_thread_that_calls_while_the_interpreter_ends():
         late = Late()
     """
     for _ in range(1 if IS_SHORT else 2):
-        assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+        assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
 
 
 def test_a_store_stays_with_its_process(client):

@@ -278,7 +278,7 @@ def test_timeout(client, prefetch):
     with pytest.raises(reprise.DeadlineExceededError, match="no batch within 100 ms"):
         next(iterator)
     fill(client, "signed", 1, first=1)
-    assert numbers(iterator.take(timeout=10)) == [0, 1]
+    assert numbers(iterator.take(timeout=120)) == [0, 1]
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])
@@ -359,8 +359,8 @@ def test_datasets_in_another_process(client, method):
     dataset = client.sampler("signed", 4, max_samples=4)
     process = context.Process(target=_draw, args=(dataset.part(0, 1), results))
     process.start()
-    assert results.get(timeout=60) == [[0, 1, 2, 3]]
-    process.join(30)
+    assert results.get(timeout=120) == [[0, 1, 2, 3]]
+    process.join(120)
     assert process.exitcode == 0
 
 

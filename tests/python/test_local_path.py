@@ -128,7 +128,7 @@ class TestServer:
             path = local_path.find(server.port)
             assert path is not None
             client = reprise._core.Client("unix:" + path)
-            assert [t["name"] for t in client.tables(timeout=20)] == ["q"]
+            assert [t["name"] for t in client.tables(timeout=120)] == ["q"]
         assert not os.path.exists(path)
         assert os.listdir(os.path.dirname(path)) == []
 

@@ -132,10 +132,10 @@ assert reverb.real
 
 def test_the_command_runs_as_a_module():
     done = subprocess.run([sys.executable, "-m", "reprise", "--version"], capture_output=True,
-                          text=True, timeout=60)
+                          text=True, timeout=120)
     assert done.stdout == f"reprise {reprise.__version__}\n" and done.returncode == 0
     wrong = subprocess.run([sys.executable, "-m", "reprise", "no-such-command"],
-                           capture_output=True, text=True, timeout=60)
+                           capture_output=True, text=True, timeout=120)
     assert wrong.returncode != 0 and "no-such-command" in wrong.stderr
 
 

@@ -106,7 +106,7 @@ def test_a_build_without_rl_says_so(monkeypatch):
               "except ImportError as error:\n"
               "    print(error)\n")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
-                          timeout=60)
+                          timeout=120)
     assert "-Drl=disabled" in done.stdout, done.stderr
 
 

@@ -109,7 +109,7 @@ def test_workers_do_not_outlive_their_parent(number):
         os.killpg(child.pid, number)
     else:
         child.kill()
-    said, _ = child.communicate(timeout=60)
+    said, _ = child.communicate(timeout=120)
     if number == signal.SIGINT:
         assert said == "usable 40\n" and child.returncode == 0
     until = time.monotonic() + 30

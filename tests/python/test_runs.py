@@ -30,7 +30,7 @@ def client(request, server):
 
 
 def get(server, path):
-    with urllib.request.urlopen(f"http://localhost:{server.port}{path}", timeout=10) as response:
+    with urllib.request.urlopen(f"http://localhost:{server.port}{path}", timeout=120) as response:
         return response.read()
 
 
@@ -120,7 +120,7 @@ class Slow:
         self._client = self
 
     def report(self, *arguments):
-        assert self.may.wait(10)
+        assert self.may.wait(120)
         self.reports.append(arguments)
         return 3
 
@@ -202,7 +202,7 @@ def test_reports_of_a_client_that_is_gone_are_sent(server):
     del client
     gc.collect()
     assert reporter.flush(10) and reporter.sent == 1
-    reporter._thread.join(10)
+    reporter._thread.join(120)
     assert not reporter._thread.is_alive()
 
 

@@ -531,7 +531,7 @@ def test_several_readers_share_one_sequence(make):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     assert sorted(seen) == list(range(400))
 
 
@@ -556,7 +556,7 @@ def test_close_ends_a_wait(make, how):
     thread.start()
     wait_until(lambda: world.store.table_info("t")["waiting_samples"] > 0)
     sampler.close()
-    thread.join(10)
+    thread.join(120)
     assert not thread.is_alive()
     assert errors[0].code == "CANCELLED"
     assert sampler.closed

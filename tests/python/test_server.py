@@ -23,7 +23,7 @@ from reprise import _core, errors, local_path, local_servers, rate_limiters
 from reprise import selectors, specs
 from reprise import server as server_module
 
-TIMEOUT = 30.0
+TIMEOUT = 120.0
 
 
 def table(name="t", **overrides):
@@ -217,7 +217,7 @@ class TestClient:
             (step,) = next(client.sample(name))
             assert step.info.priority == 2.0
             assert step.data[0].tolist() == [0, 1, 2]
-            assert client.server_info(timeout=20)[name] == t.info
+            assert client.server_info(timeout=120)[name] == t.info
 
     def test_takes_options(self):
         with reprise.Server([table()]) as server:
@@ -230,7 +230,7 @@ class TestClient:
     def test_checkpoint_without_a_checkpointer_is_refused(self, place):
         with reprise.Server([table()], where=place) as server:
             with pytest.raises(ValueError, match="no checkpointer is configured"):
-                server.localhost_client().checkpoint(timeout=20)
+                server.localhost_client().checkpoint(timeout=120)
 
     @pytest.mark.parametrize("place", ["process", "child"])
     def test_needs_its_token(self, place, tmp_path):
@@ -243,7 +243,7 @@ class TestClient:
             assert local_path.find(server.port) is None
             client = server.localhost_client(transport="tcp")
             with pytest.raises(errors.StatusError) as caught:
-                client.server_info(timeout=20)
+                client.server_info(timeout=120)
             assert caught.value.code == "UNAUTHENTICATED"
             server.localhost_client(token="secret").insert([1.0], {"t": 1.0})
             assert t.info.current_size == 1
@@ -292,7 +292,7 @@ class TestClient:
         )
         with reprise.Server([table()], certificate_file=certificate, key_file=key) as server:
             client = server.localhost_client(ca_file=certificate)
-            assert list(client.server_info(timeout=20)) == ["t"]
+            assert list(client.server_info(timeout=120)) == ["t"]
 
 
 class TestArguments:
@@ -522,7 +522,7 @@ class TestInThisProcess:
             [sys.executable, "-c", textwrap.dedent(program)],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
         )
         assert result.returncode == 0, result.stderr
         assert result.stderr == ""
@@ -542,7 +542,7 @@ class TestInThisProcess:
             [sys.executable, "-c", textwrap.dedent(program)],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
         )
         assert result.stdout == "interrupted False\n", result.stderr
 

@@ -95,9 +95,9 @@ def test_program_serves_until_ctrl_c():
         address = process.stdout.readline().split()[-1]
         client = reprise.Client(address)
         client.insert([1.0], {"queue": 1.0})
-        assert client.server_info(timeout=20)["queue"].max_size == 11
+        assert client.server_info(timeout=120)["queue"].max_size == 11
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
         assert (process.returncode, out, err) == (0, "", "")
     finally:
         process.kill()
@@ -115,7 +115,7 @@ def test_program_serves_until_ctrl_c():
 )
 def test_program_reports_invalid_configs(config, why):
     result = subprocess.run(
-        [*PROGRAM, "--config", config], capture_output=True, text=True, timeout=60
+        [*PROGRAM, "--config", config], capture_output=True, text=True, timeout=120
     )
     assert result.returncode == 2
     assert why in result.stderr

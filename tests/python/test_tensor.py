@@ -173,7 +173,7 @@ def test_ml_dtypes_is_looked_up_once():
         print([str(as_sampled(given).dtype) for _ in range(3)], asked)
         """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                          timeout=60)
+                          timeout=120)
     assert done.stderr == ""
     assert done.stdout.strip() == (
         "['uint16', 'uint16', 'uint16'] ['ml_dtypes', 'stopped', 'ml_dtypes']")

@@ -129,11 +129,11 @@ def test_data_loader(client, workers, method):
         pytest.skip("no process is made")
     fill(client, 40)
     loader = torch.utils.data.DataLoader(
-        client.sampler("queue", 4, max_samples=40, timeout=30).torch(),
+        client.sampler("queue", 4, max_samples=40, timeout=120).torch(),
         batch_size=None,
         num_workers=workers,
         multiprocessing_context=method if workers else None,
-        timeout=60 if workers else 0,
+        timeout=120 if workers else 0,
     )
     batches = list(loader)
     assert sorted(actions(batches)) == list(range(40))
@@ -143,9 +143,9 @@ def test_data_loader(client, workers, method):
 def test_data_loader_with_fewer_samples_than_workers(client):
     fill(client, 1)
     loader = torch.utils.data.DataLoader(
-        client.sampler("queue", 1, max_samples=1, timeout=30).torch(),
+        client.sampler("queue", 1, max_samples=1, timeout=120).torch(),
         batch_size=None,
         num_workers=2,
-        timeout=60,
+        timeout=120,
     )
     assert len(list(loader)) == 1

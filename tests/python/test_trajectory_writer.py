@@ -77,7 +77,7 @@ def test_episode_steps_waits_for_an_append_in_another_thread(writer):
     for _ in range(20):
         writer.append({"a": big})
     stop.set()
-    thread.join(20)
+    thread.join(120)
     assert seen == sorted(seen) and writer.episode_steps == 20
 
 

@@ -317,7 +317,7 @@ def test_a_flush_that_must_wait_may_have_a_timeout(client):
     with pytest.raises(errors.DeadlineExceededError):
         writer.flush(timeout=0.1)
     assert [int(d[0][0]) for d in items(client, 4, "q")] == [0, 1, 2, 3]
-    writer.flush(timeout=20)
+    writer.flush(timeout=120)
     writer.close()
 
 

@@ -13,7 +13,7 @@ from reprise.trajectory_writer import TrajectoryWriter
 
 FOR_EVER = (1.0, 1, -1e300, 1e300)
 Pair = collections.namedtuple("Pair", "x y")
-WAIT_MS = 20_000
+WAIT_MS = 120_000
 
 
 class Place:

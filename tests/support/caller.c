@@ -11,7 +11,7 @@
 #include "reprise/wait.h"
 #include "support/unit.h"
 
-enum { PREFIX = 5, WAIT_MS = 20000, WINDOW = 1 << 24 };
+enum { PREFIX = 5, WAIT_MS = 120000, WINDOW = 1 << 24 };
 
 typedef struct call {
     int32_t stream;

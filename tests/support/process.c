@@ -12,7 +12,7 @@
 
 #include "support/unit.h"
 
-enum { MAX_PROCESSES = 64, WAIT_MS = 30000, LOG_BYTES = 8192 };
+enum { MAX_PROCESSES = 64, WAIT_MS = 120000, LOG_BYTES = 8192 };
 
 extern char **environ;
 static pid_t alive[MAX_PROCESSES];

@@ -36,7 +36,7 @@ typedef enum rp_test_way {
     RP_TEST_WAYS,
 } rp_test_way;
 
-enum { RP_TEST_SHARD_COUNT = 3, RP_TEST_MAX_TABLES = 16, RP_TEST_WAIT_MS = 30000 };
+enum { RP_TEST_SHARD_COUNT = 3, RP_TEST_MAX_TABLES = 16, RP_TEST_WAIT_MS = 120000 };
 
 typedef struct rp_test_transport {
     rp_test_way way;

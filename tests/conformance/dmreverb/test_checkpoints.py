@@ -21,7 +21,7 @@ spec.loader.exec_module(make)
 
 def reprise(*words):
     done = subprocess.run([harness.binary(), *map(str, words)], capture_output=True, text=True,
-                          timeout=60)
+                          timeout=120)
     assert (done.returncode, done.stderr) == (0, ""), done
     return done.stdout
 

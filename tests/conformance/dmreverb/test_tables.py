@@ -190,7 +190,7 @@ def test_samples_wait_for_the_smallest_size(client, fresh):
     time.sleep(A_WHILE_MS / 1000)
     assert drawn == []
     insert(client, table, 3)
-    reader.join(10)
+    reader.join(120)
     assert drawn == [1]
 
 
@@ -293,7 +293,7 @@ def test_writers_and_readers_at_once(server, client, fresh):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     assert not any(t.is_alive() for t in threads)
     assert wrong == []
     assert client.server_info()[table].current_size == 400

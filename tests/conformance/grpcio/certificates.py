@@ -5,7 +5,7 @@ import subprocess
 
 
 def openssl(folder, *words):
-    subprocess.run(["openssl", *map(str, words)], cwd=folder, check=True, timeout=60,
+    subprocess.run(["openssl", *map(str, words)], cwd=folder, check=True, timeout=120,
                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from stubs import rpc, schema, types
 
-WAIT_S = 20.0
+WAIT_S = 120.0
 LARGE_S = 60.0  # timeout for many megabytes, on a machine that is busy with other tests
 _keys = itertools.count(1)
 

@@ -27,20 +27,20 @@ def raw_unary(channel, path):
     "/deepmind.reverb.ReverbService/serverinfo"])
 def test_a_method_that_does_not_exist_is_unimplemented(channel, refused, path):
     with refused(Code.UNIMPLEMENTED):
-        raw_unary(channel, path)(b"", timeout=10)
+        raw_unary(channel, path)(b"", timeout=120)
 
 
 @pytest.mark.parametrize("method", ["ServerInfo", "Reset", "MutatePriorities", "Checkpoint"])
 @pytest.mark.parametrize("junk", [b"\x0a\x05a", b"\xff", b"\x0b"])
 def test_bytes_that_are_no_message_are_refused(channel, refused, method, junk):
     with refused(Code.INVALID_ARGUMENT):
-        raw_unary(channel, METHOD + method)(junk, timeout=10)
+        raw_unary(channel, METHOD + method)(junk, timeout=120)
 
 
 def test_a_unary_call_with_two_messages_is_refused_or_ignores_the_second(channel):
     call = channel.stream_unary(METHOD + "ServerInfo", lambda b: b, lambda b: b)
     try:
-        call(iter([b"", b""]), timeout=10)
+        call(iter([b"", b""]), timeout=120)
     except grpc.RpcError as error:
         assert error.code() in (Code.INVALID_ARGUMENT, Code.INTERNAL, Code.UNIMPLEMENTED)
 
@@ -48,7 +48,7 @@ def test_a_unary_call_with_two_messages_is_refused_or_ignores_the_second(channel
 def test_a_unary_call_without_a_message_is_refused(channel, refused):
     call = channel.stream_unary(METHOD + "Reset", lambda b: b, lambda b: b)
     with refused(Code.INVALID_ARGUMENT):
-        call(iter([]), timeout=10)
+        call(iter([]), timeout=120)
 
 
 @pytest.mark.parametrize("timeout", ["1n", "99999999n", "50m", "0S"])
@@ -63,7 +63,7 @@ def test_the_server_keeps_deadlines_by_itself(channel, refused, timeout):
 
 
 def test_a_unary_call_may_be_cancelled(reverb):
-    call = reverb.stub.ServerInfo.future(rpc.ServerInfoRequest(), timeout=10)
+    call = reverb.stub.ServerInfo.future(rpc.ServerInfoRequest(), timeout=120)
     call.cancel()
     assert call.cancelled() or call.code() == Code.OK
     assert reverb.info().table_info
@@ -73,7 +73,7 @@ def test_streams_opened_and_cancelled_by_the_hundred(reverb, fresh):
     """More calls than any real client makes, but less than an attack."""
     table = fresh("uniform")
     for _ in range(500):
-        reverb.stub.SampleStream(iter([]), timeout=30).cancel()
+        reverb.stub.SampleStream(iter([]), timeout=120).cancel()
     reverb.insert(table)
     assert len(reverb.sample(table)) == 1
 
@@ -92,7 +92,7 @@ def test_calls_of_many_threads_on_one_channel(reverb):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     assert wrong == []
 
 
@@ -102,17 +102,17 @@ def test_compressed_messages_are_refused_by_name(channel, server, refused):
         big = rpc.ResetRequest(table="u" * 10_000)
         with refused(Code.UNIMPLEMENTED):
             made.unary_unary(METHOD + "Reset", rpc.ResetRequest.SerializeToString,
-                             rpc.ResetResponse.FromString)(big, timeout=10)
+                             rpc.ResetResponse.FromString)(big, timeout=120)
 
 
 def test_metadata_is_accepted(reverb):
-    reverb.stub.ServerInfo(rpc.ServerInfoRequest(), timeout=10, metadata=[
+    reverb.stub.ServerInfo(rpc.ServerInfoRequest(), timeout=120, metadata=[
         ("x-text", "v" * 7000), ("x-bytes-bin", bytes(range(256)))])
 
 
 def test_a_response_has_no_status_in_its_initial_metadata(channel):
     call = raw_unary(channel, METHOD + "ServerInfo").with_call
-    _, finished = call(b"", timeout=10)
+    _, finished = call(b"", timeout=120)
     assert finished.code() == Code.OK
     names = dict(finished.initial_metadata())
     assert "grpc-status" not in names
@@ -238,7 +238,7 @@ def test_a_client_reconnects_to_a_restarted_server(tmp_path):
         reverb = Reverb(channel)
         before = reverb.info().tables_state_id
         server.restart()
-        answer = reverb.stub.ServerInfo(rpc.ServerInfoRequest(), timeout=20,
+        answer = reverb.stub.ServerInfo(rpc.ServerInfoRequest(), timeout=120,
                                         wait_for_ready=True)
         assert answer.tables_state_id != before
         reverb.insert("fifo", 1)

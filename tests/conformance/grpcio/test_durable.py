@@ -44,7 +44,7 @@ class Durable(harness.Reprise):
 
     def page(self, path):
         try:
-            with urllib.request.urlopen(f"http://{self.address}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://{self.address}{path}", timeout=120) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -81,11 +81,11 @@ def durable(tmp_path):
 def present(client, name, keys):
     """Returns the keys that are in a table."""
     stub = own_service.ReplayStub(client.channel)
-    answer = stub.Peek(own.PeekRequest(table=name, keys=keys), timeout=30)
+    answer = stub.Peek(own.PeekRequest(table=name, keys=keys), timeout=120)
     return {entry.info.item.key for entry in answer.entries}
 
 
-def checkpoint(client, timeout=30):
+def checkpoint(client, timeout=120):
     return client.stub.Checkpoint(rpc.CheckpointRequest(), timeout=timeout).checkpoint_path
 
 
@@ -192,10 +192,10 @@ def test_confirmed_items_survive_a_kill(durable, mode):
     for thread in threads:
         thread.start()
     for event in started:
-        assert event.wait(20)
+        assert event.wait(120)
     server.process.send_signal(signal.SIGKILL)
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     server.kill().start()
     with server.client() as client:
         for name in names:
@@ -212,31 +212,31 @@ def test_all_kinds_of_changes_survive_a_kill(durable, mode):
         keys = [client.insert("prioritized", i) for i in range(6)]
         client.mutate("prioritized", {keys[0]: 7.5}, [keys[1]])
         stub.Update(own.UpdateRequest(
-            table="prioritized", updates=[{"key": keys[2], "priority": 2.5}]), timeout=10)
-        stub.Delete(own.DeleteRequest(table="prioritized", keys=[keys[3]]), timeout=10)
+            table="prioritized", updates=[{"key": keys[2], "priority": 2.5}]), timeout=120)
+        stub.Delete(own.DeleteRequest(table="prioritized", keys=[keys[3]]), timeout=120)
         client.insert("fifo", 1)
         client.reset("fifo")
         client.insert("queue", 1)
         client.insert("queue", 2)
         client.sample("queue", 1)
-        stub.CreateTable(own.CreateTableRequest(options={"name": "new", "max_size": 10}), timeout=10)
+        stub.CreateTable(own.CreateTableRequest(options={"name": "new", "max_size": 10}), timeout=120)
         client.insert("new", 5)
-        stub.CreateTable(own.CreateTableRequest(options={"name": "gone", "max_size": 10}), timeout=10)
-        stub.DropTable(own.DropTableRequest(table="gone"), timeout=10)
-        stub.AlterTable(own.AlterTableRequest(table="new", max_size=7), timeout=10)
-        stub.PauseTable(own.PauseTableRequest(table="new", side=own.SIDE_SAMPLES), timeout=10)
+        stub.CreateTable(own.CreateTableRequest(options={"name": "gone", "max_size": 10}), timeout=120)
+        stub.DropTable(own.DropTableRequest(table="gone"), timeout=120)
+        stub.AlterTable(own.AlterTableRequest(table="new", max_size=7), timeout=120)
+        stub.PauseTable(own.PauseTableRequest(table="new", side=own.SIDE_SAMPLES), timeout=120)
         client.insert("fifo", 2)  # when this is confirmed, the sample of the queue is in the journal, too
     server.kill().start()
     with server.client() as client:
         stub = own_service.ReplayStub(client.channel)
         assert present(client, "prioritized", keys) == {keys[0], keys[2], keys[4], keys[5]}
-        found = stub.Peek(own.PeekRequest(table="prioritized", keys=keys[:3]), timeout=10)
+        found = stub.Peek(own.PeekRequest(table="prioritized", keys=keys[:3]), timeout=120)
         assert [e.info.item.priority for e in found.entries] == [7.5, 2.5]
         assert client.size("fifo") == 1
         assert client.size("queue") == 1
         assert client.info("new").max_size == 7 and client.size("new") == 1
         assert "gone" not in [t.name for t in client.info().table_info]
-        [status] = stub.Status(own.StatusRequest(table="new"), timeout=10).tables
+        [status] = stub.Status(own.StatusRequest(table="new"), timeout=120).tables
         assert status.samples_paused and not status.inserts_paused
 
 
@@ -244,7 +244,7 @@ def test_a_kill_in_a_checkpoint_loses_nothing(durable):
     server = durable(durability="sync")
     with server.client() as client:
         keys = [client.insert("fifo", i) for i in range(50)]
-        calls = [client.stub.Checkpoint.future(rpc.CheckpointRequest(), timeout=30)
+        calls = [client.stub.Checkpoint.future(rpc.CheckpointRequest(), timeout=120)
                  for _ in range(4)]
         keys += [client.insert("fifo", i) for i in range(50)]
         server.kill()
@@ -285,7 +285,7 @@ def test_confirmations_are_sent_before_the_server_stops(durable, mode):
         stream.half_close()
         server.process.send_signal(signal.SIGTERM)
         confirmed = sum((list(m.keys) for m in stream.rest()), [])
-    server.process.wait(20)
+    server.process.wait(120)
     server.stop()
     server.start()
     with server.client() as client:
@@ -296,7 +296,7 @@ def test_a_directory_in_use_is_refused(durable, tmp_path):
     durable()
     second = Durable(tmp_path)
     second.launch()
-    assert second.process.wait(30) == 1
+    assert second.process.wait(120) == 1
     assert "start_failed" in second.log() and str(tmp_path / "data") in second.log()
 
 
@@ -307,7 +307,7 @@ def test_a_table_with_changed_options_is_refused_unless_allowed(tmp_path):
     other = Durable(tmp_path)
     other.config["tables"] = [table("fifo", sampler="lifo", max_size=100000)] + TABLES[1:]
     other.launch()
-    assert other.process.wait(30) == 1
+    assert other.process.wait(120) == 1
     assert "fifo" in other.log()
     other.config["storage"]["accept_changes"] = True
     with other.start() as server, server.client() as client:
@@ -354,8 +354,8 @@ def test_durability_is_reported_in_status_info_and_metrics(durable):
         client.insert("fifo", 1)
         checkpoint(client)
         stub = own_service.ReplayStub(client.channel)
-        status = stub.Status(own.StatusRequest(without_tables=True), timeout=10)
-        every = stub.Status(own.StatusRequest(), timeout=10)
+        status = stub.Status(own.StatusRequest(without_tables=True), timeout=120)
+        every = stub.Status(own.StatusRequest(), timeout=120)
     assert not status.tables and len(every.tables) == len(TABLES)
     told = status.durability
     assert told.mode == own.DURABILITY_SYNC and not told.degraded
@@ -374,7 +374,7 @@ def test_the_command_line_shows_the_durability(durable):
 
     def run(*words):
         done = subprocess.run([harness.binary(), *words, "--server", server.address],
-                              capture_output=True, text=True, timeout=30)
+                              capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

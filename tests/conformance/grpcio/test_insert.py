@@ -48,7 +48,7 @@ def test_the_bytes_of_a_request_and_of_its_response(channel, reverb, fresh):
     assert parsed.items[0].table == table and parsed.keep_chunk_keys == [1]
     call = channel.stream_stream("/deepmind.reverb.ReverbService/InsertStream",
                                  lambda b: b, lambda b: b)
-    assert list(call(iter([request]), timeout=10)) == [bytes.fromhex("0a0102")]
+    assert list(call(iter([request]), timeout=120)) == [bytes.fromhex("0a0102")]
     [sample] = reverb.sample(table)
     assert sample.chunks == list(parsed.chunks)
 
@@ -196,10 +196,10 @@ def test_chunks_come_out_as_the_bytes_that_went_in(channel, reverb, fresh):
     request = b"\x0a" + varint(len(odd)) + odd + b"\x12" + varint(len(made)) + made
     call = channel.stream_stream("/deepmind.reverb.ReverbService/InsertStream",
                                  lambda b: b, lambda b: b)
-    assert len(list(call(iter([request]), timeout=10))) == 1
+    assert len(list(call(iter([request]), timeout=120))) == 1
     ask = channel.stream_stream("/deepmind.reverb.ReverbService/SampleStream",
                                 lambda b: b, lambda b: b)
-    [answer] = ask(iter([wish(table).SerializeToString()]), timeout=10)
+    [answer] = ask(iter([wish(table).SerializeToString()]), timeout=120)
     assert odd in answer
 
 
@@ -367,7 +367,7 @@ def test_fields_that_are_not_known_are_skipped(channel, reverb, fresh):
     unknown = bytes.fromhex("a206" "03" "616263" "a80601" "b5060000803f" "b906000000000000f03f")
     call = channel.stream_stream("/deepmind.reverb.ReverbService/InsertStream",
                                  lambda b: b, lambda b: b)
-    assert list(call(iter([unknown + request + unknown]), timeout=10)) == [b"\x0a\x01\x11"]
+    assert list(call(iter([unknown + request + unknown]), timeout=120)) == [b"\x0a\x01\x11"]
 
 
 @pytest.mark.parametrize("junk", ["0a05", "ff", "0a", "0b", "1a80", "08ffffffffffffffffffff01"])
@@ -375,7 +375,7 @@ def test_bytes_that_are_no_message_are_refused(channel, junk):
     call = channel.stream_stream("/deepmind.reverb.ReverbService/InsertStream",
                                  lambda b: b, lambda b: b)
     with pytest.raises(grpc.RpcError) as failure:
-        list(call(iter([bytes.fromhex(junk)]), timeout=10))
+        list(call(iter([bytes.fromhex(junk)]), timeout=120))
     assert failure.value.code() == Code.INVALID_ARGUMENT
 
 
@@ -543,6 +543,6 @@ def test_a_thousand_streams_one_after_the_other(reverb, fresh):
         data = numbers(1, first)
         key = new_key()
         answers = list(reverb.stub.InsertStream(
-            iter([insertion([data], [item(table, data, key=key)])]), timeout=10))
+            iter([insertion([data], [item(table, data, key=key)])]), timeout=120))
         assert [list(a.keys) for a in answers] == [[key]]
     assert reverb.size(table) == 1000

@@ -22,7 +22,7 @@ class Replay:
 
     def __getattr__(self, name):
         request = getattr(own, f"{name}Request")
-        return lambda **fields: getattr(self._stub, name)(request(**fields), timeout=10)
+        return lambda **fields: getattr(self._stub, name)(request(**fields), timeout=120)
 
 
 @pytest.fixture

@@ -62,10 +62,10 @@ class Replay:
     def client(self, line):
         if line.method in UNARY:
             call = self.channel.unary_unary(SERVICE + line.method)
-            self.answers[line.call] = call.future(line.message, timeout=10)
+            self.answers[line.call] = call.future(line.message, timeout=120)
         elif line.event == "open":
             self.streams[line.call] = Stream(
-                self.channel.stream_stream(SERVICE + line.method), timeout=60)
+                self.channel.stream_stream(SERVICE + line.method), timeout=120)
         elif line.event == "half-close":
             self.streams[line.call].half_close()
         elif line.event == "cancel":
@@ -136,7 +136,7 @@ class Replay:
 
     def ServerInfo(self, line):
         recorded = rpc.ServerInfoResponse.FromString(line.message)
-        found = rpc.ServerInfoResponse.FromString(self.answers[line.call].result(10))
+        found = rpc.ServerInfoResponse.FromString(self.answers[line.call].result(120))
         assert {t.name for t in found.table_info} == {t.name for t in recorded.table_info}
         now = {t.name: t for t in found.table_info}
         for then in recorded.table_info:
@@ -148,7 +148,7 @@ class Replay:
             assert now[then.name] == then
 
     def MutatePriorities(self, line):
-        assert self.answers[line.call].result(10) == line.message
+        assert self.answers[line.call].result(120) == line.message
 
     Reset = MutatePriorities
 

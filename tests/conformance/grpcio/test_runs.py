@@ -19,7 +19,7 @@ def read(stub, run, form):
     """Returns all pages of a run as one."""
     after, data = 0, b""
     while True:
-        page = stub.ReadRuns(runs.ReadRunsRequest(run=run, format=form, after=after), timeout=10)
+        page = stub.ReadRuns(runs.ReadRunsRequest(run=run, format=form, after=after), timeout=120)
         data, after = data + page.data, page.after
         if not page.more:
             return data
@@ -31,7 +31,7 @@ def test_a_report_of_every_part(stub):
                                runs.Scalar(name="y", step=2**63 - 1, value=-0.0)],
         actors=[runs.Actor(name="a", epsilon=0.5, version=3)],
         episode=runs.Episode(env="catch", variables=2, states=[1, 2, 3, 4]))
-    assert stub.LogScalars(report, timeout=10).dropped == 0
+    assert stub.LogScalars(report, timeout=120).dropped == 0
     rows = read(stub, "grpcio", runs.RUN_FORMAT_CSV).decode().splitlines()
     assert rows[:2] == ["name,step,time,value", '"x",-5,7.000,inf']
     assert rows[2].startswith('"y",9223372036854775807,')
@@ -45,7 +45,7 @@ def test_states_that_are_not_packed(channel):
     """proto2 writers and some others send each number on its own."""
     call = channel.unary_unary("/reprise.v1.Runs/LogScalars")
     one, two = b"\x1d\x00\x00\x80\x3f", b"\x1d\x00\x00\x00\x40"
-    call(b"\x0a\x01u\x22\x0f\x0a\x01e\x10\x01" + one + two, timeout=10)
+    call(b"\x0a\x01u\x22\x0f\x0a\x01e\x10\x01" + one + two, timeout=120)
 
 
 @pytest.mark.parametrize("report", [
@@ -58,7 +58,7 @@ def test_states_that_are_not_packed(channel):
 ])
 def test_invalid_reports(stub, report):
     with pytest.raises(grpc.RpcError) as raised:
-        stub.LogScalars(report, timeout=10)
+        stub.LogScalars(report, timeout=120)
     assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
 
 

@@ -255,7 +255,7 @@ def test_a_large_sample_comes_in_pieces(reverb, fresh):
 def test_small_samples_share_responses(reverb, fresh):
     table = fresh("uniform")
     reverb.insert(table)
-    stream = Stream(reverb.stub.SampleStream, timeout=30)
+    stream = Stream(reverb.stub.SampleStream, timeout=120)
     with stream:
         stream.send(wish(table, 1000)).half_close()
         answers = stream.rest()
@@ -275,7 +275,7 @@ def test_the_first_of_many_samples_do_not_wait_for_the_rest(reverb, fresh):
         stream.confirmed(1)
     sizes = {}
     for count in (128, 1000):
-        with Stream(reverb.stub.SampleStream, timeout=30) as stream:
+        with Stream(reverb.stub.SampleStream, timeout=120) as stream:
             stream.send(wish(table, count)).half_close()
             sizes[count] = [answer.ByteSize() for answer in stream.rest()]
     assert sizes[1000][0] <= 4096 < sizes[128][0]
@@ -289,10 +289,10 @@ def test_the_bytes_of_a_request(channel, reverb, fresh):
                                  lambda b: b, rpc.SampleStreamResponse.FromString)
     name = b"\x0a\x07uniform"
     with pytest.raises(grpc.RpcError) as failure:
-        list(call(iter([name + bytes.fromhex("10011a00")]), timeout=10))
+        list(call(iter([name + bytes.fromhex("10011a00")]), timeout=120))
     assert TIMEOUT_TEXT in failure.value.details()
     key = reverb.insert(table)
-    [answer] = call(iter([name + bytes.fromhex("10011a0b08ffffffffffffffffff01")]), timeout=10)
+    [answer] = call(iter([name + bytes.fromhex("10011a0b08ffffffffffffffffff01")]), timeout=120)
     assert answer.entries[0].info.item.key == key
 
 
@@ -303,7 +303,7 @@ def test_a_slow_reader_gets_everything(reverb, fresh):
     with reverb.inserts() as stream:
         stream.send(insertion([data], [item(table, data)]))
         stream.confirmed(1)
-    call = reverb.stub.SampleStream(iter([wish(table, 400)]), timeout=60)
+    call = reverb.stub.SampleStream(iter([wish(table, 400)]), timeout=120)
     time.sleep(0.5)
     entries = [entry for answer in call for entry in answer.entries]
     assert len(entries) == 400

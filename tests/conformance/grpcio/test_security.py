@@ -113,7 +113,7 @@ CALLS = {
 def outcome(call, channel, **options):
     """Returns the status with which a call ends."""
     try:
-        call(channel, timeout=10, **options)
+        call(channel, timeout=120, **options)
     except grpc.RpcError as error:
         return error.code()
     return Code.OK
@@ -197,13 +197,13 @@ def test_an_unknown_method_is_unimplemented_for_every_token(token_channel):
     call = token_channel.unary_unary("/deepmind.reverb.ReverbService/Nothing",
                                      lambda b: b, lambda b: b)
     with pytest.raises(grpc.RpcError) as failure:
-        call(b"", timeout=10)
+        call(b"", timeout=120)
     assert failure.value.code() == Code.UNIMPLEMENTED
 
 
 def test_a_refusal_does_not_say_too_much(token_channel):
     with pytest.raises(grpc.RpcError) as failure:
-        CALLS["Reset"][1](token_channel, timeout=10, metadata=bearer("secret of read"))
+        CALLS["Reset"][1](token_channel, timeout=120, metadata=bearer("secret of read"))
     assert "secret" not in failure.value.details()
 
 
@@ -263,7 +263,7 @@ def handshake(server, authority, **settings):
     for name, value in settings.items():
         setattr(context, name, value)
     context.set_alpn_protocols(["h2"])
-    with socket.create_connection(("localhost", server.port), timeout=10) as plain:
+    with socket.create_connection(("localhost", server.port), timeout=120) as plain:
         with context.wrap_socket(plain, server_hostname="localhost") as link:
             return link.version(), link.selected_alpn_protocol()
 
@@ -281,14 +281,14 @@ def test_an_old_tls_is_refused(tls_server, authority):
     context.set_ciphers("ALL:@SECLEVEL=0")
     context.minimum_version = ssl.TLSVersion.TLSv1
     context.maximum_version = ssl.TLSVersion.TLSv1_1
-    with socket.create_connection(("localhost", tls_server.port), timeout=10) as plain:
+    with socket.create_connection(("localhost", tls_server.port), timeout=120) as plain:
         with pytest.raises((ssl.SSLError, ConnectionError)):
             context.wrap_socket(plain, server_hostname="localhost")
 
 
 def serial(server, authority):
     context = ssl.create_default_context(cafile=str(authority.certificate))
-    with socket.create_connection(("localhost", server.port), timeout=10) as plain:
+    with socket.create_connection(("localhost", server.port), timeout=120) as plain:
         with context.wrap_socket(plain, server_hostname="localhost") as link:
             return link.getpeercert()["serialNumber"]
 

@@ -37,7 +37,7 @@ def generate(folder):
     [command] = [line for line in shell.replace("\\\n", " ").splitlines() if "protoc" in line]
     words = [sys.executable if w == "build/try/bin/python" else w for w in shlex.split(command)]
     words = [w.replace("build/try", str(folder)) for w in words]
-    subprocess.run(words, cwd=harness.ROOT, check=True, timeout=60)
+    subprocess.run(words, cwd=harness.ROOT, check=True, timeout=120)
 
 
 def test_the_ten_lines(default_server, tmp_path):
@@ -49,7 +49,7 @@ def test_the_ten_lines(default_server, tmp_path):
     assert "localhost:8000" in code
     program = stubs / "ten_lines.py"
     program.write_text(code.replace("localhost:8000", default_server.address))
-    done = subprocess.run([sys.executable, str(program)], cwd=stubs, timeout=30,
+    done = subprocess.run([sys.executable, str(program)], cwd=stubs, timeout=120,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr
     inserted, sampled = done.stdout.split("\n\n")[:2]

@@ -175,14 +175,14 @@ def test_reset_empties_a_table_and_its_counters(reverb, fresh):
 
 def test_a_checkpoint_without_a_checkpointer_is_refused(reverb, refused):
     with refused(Code.INVALID_ARGUMENT, "heckpoint"):
-        reverb.stub.Checkpoint(rpc.CheckpointRequest(), timeout=10)
+        reverb.stub.Checkpoint(rpc.CheckpointRequest(), timeout=120)
 
 
 @pytest.mark.parametrize("call", [
-    lambda stub: stub.Reset(rpc.ResetRequest(table="nope"), timeout=10),
-    lambda stub: stub.MutatePriorities(rpc.MutatePrioritiesRequest(table="nope"), timeout=10),
+    lambda stub: stub.Reset(rpc.ResetRequest(table="nope"), timeout=120),
+    lambda stub: stub.MutatePriorities(rpc.MutatePrioritiesRequest(table="nope"), timeout=120),
     lambda stub: stub.MutatePriorities(
-        rpc.MutatePrioritiesRequest(table="nope", delete_keys=[1]), timeout=10),
+        rpc.MutatePrioritiesRequest(table="nope", delete_keys=[1]), timeout=120),
 ], ids=["reset", "mutate", "delete"])
 def test_an_unknown_table_is_named(reverb, refused, call):
     with refused(Code.NOT_FOUND, "Priority table nope was not found"):
@@ -194,14 +194,14 @@ def test_an_unknown_table_is_named(reverb, refused, call):
 def test_initialize_connection_is_always_declined(server, reverb, table, ours):
     """Also for a client that sends the process id of the server."""
     pid = server.process.pid if ours else os.getpid()
-    with Stream(reverb.stub.InitializeConnection, timeout=10) as stream:
+    with Stream(reverb.stub.InitializeConnection, timeout=120) as stream:
         stream.send(rpc.InitializeConnectionRequest(pid=pid, table_name=table))
         assert stream.receive().address == 0
         assert stream.status() == (Code.OK, "")
 
 
 def test_initialize_connection_declines_a_second_message_too(reverb):
-    with Stream(reverb.stub.InitializeConnection, timeout=10) as stream:
+    with Stream(reverb.stub.InitializeConnection, timeout=120) as stream:
         stream.send(rpc.InitializeConnectionRequest(pid=1, table_name="uniform"),
                     rpc.InitializeConnectionRequest(ownership_transferred=True))
         assert all(answer.address == 0 for answer in stream.rest())
@@ -209,5 +209,5 @@ def test_initialize_connection_declines_a_second_message_too(reverb):
 
 
 def test_initialize_connection_may_be_closed_without_a_message(reverb):
-    with Stream(reverb.stub.InitializeConnection, timeout=10) as stream:
+    with Stream(reverb.stub.InitializeConnection, timeout=120) as stream:
         assert stream.half_close().status()[0] == Code.OK

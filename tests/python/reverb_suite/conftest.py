@@ -102,7 +102,7 @@ class Host:
     def close(self):
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait(10)
+        self.process.wait(120)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -17,7 +17,7 @@
 #include "support/h2_client.h"
 
 enum {
-    WAIT_S = 20,
+    WAIT_S = 120,
     FLOOD = 20000,       /* KeyUpdates a connection tries to send */
     CHARGED_MOST = 4000, /* events that a connection is charged before it is closed */
     ATTACKERS = 8,
