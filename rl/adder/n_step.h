@@ -2,18 +2,19 @@
 /* n-step returns of N copies of an environment: which transitions a step completes, with their
  * returns and discounts. It knows neither observations nor tables.
  *
- * Every call is a step of all copies, so the rewards of the last n calls are a ring of n rows.
- * A copy's episode uses its latest entries of the ring. */
+ * Every call is a step of all copies. The rewards and discounts of the last n calls are kept in
+ * a ring, which has n rows for each copy. The latest lengths[k] rows of copy k are those of its
+ * episode. */
 #ifndef RP_ADDER_N_STEP_H
 #define RP_ADDER_N_STEP_H
 
 #include "reprise/rl/adder.h"
 
-/* A transition over `steps` actions that ends at the latest one. */
+/* A transition over the latest `steps` actions of a copy. */
 typedef struct rp_n_step_item {
     uint32_t copy;
     uint32_t steps;
-    bool is_end; /* made by the end rule: all but the first transition of an ended copy */
+    bool is_end; /* one of the shorter transitions that the end of an episode adds */
 } rp_n_step_item;
 
 typedef struct rp_n_step {
@@ -24,13 +25,14 @@ typedef struct rp_n_step {
     const uint32_t *reward_of, *discount_of;
 
     uint64_t calls;
-    uint32_t *lengths; /* complete rows of each copy's episode that the ring holds, <= n */
+    uint32_t *lengths; /* for each copy: how many rows of the ring are of its episode, <= n */
     float *rewards, *discounts; /* n x copies rows: the ring */
 
     /* The transitions of the latest call: room for copies * n. */
     rp_n_step_item *items;
     size_t item_count;
-    float *returns, *totals; /* return_size and discount_size elements for each item */
+    /* R and D of each item (reprise/rl/adder.h): return_size and discount_size elements. */
+    float *returns, *totals;
 } rp_n_step;
 
 /* Adds a step of all copies and lists the transitions that it completes, those of copy 0 first.
@@ -38,8 +40,8 @@ typedef struct rp_n_step {
 void rp_n_step_add(rp_n_step *s, const double *rewards, const float *discounts,
                    const bool *ended);
 
-/* Writes, for each element of a row of shape `whole`, the element of a row of shape `part` that
- * NumPy's broadcasting pairs with it. */
+/* NumPy's broadcasting pairs each element of a row of shape `whole` with an element of a row of
+ * shape `part`. Writes the indexes of the latter, in the order of the elements of `whole`. */
 void rp_n_step_broadcast(const rp_shape *part, const rp_shape *whole, uint32_t *element_of);
 
 /* Forgets the rows of a copy. */

@@ -26,8 +26,8 @@ typedef struct rp_known_signature {
 
 typedef struct rp_client_live {
     uint64_t generation;
-    uint64_t seed; /* that of the client; a new one in the child of a fork, so that children
-                      of one parent draw different keys */
+    uint64_t seed; /* the client's seed; in the child of a fork a new one, so that children of
+                      one parent draw different keys */
     rp_runtime *runtime;
     rp_tls *tls; /* NULL: plain */
     rp_channel **channels;
@@ -69,17 +69,19 @@ RP_NODISCARD rp_status rp_client_open_source(rp_client *client, size_t shard,
  * rp_client_get_tables(). */
 RP_NODISCARD rp_status rp_client_signature(rp_client *client, const char *table, rp_wait wait,
                                            rp_signature **out, rp_error *err);
-/* As rp_client_signature(), but it does not wait for servers that are away: RP_UNAVAILABLE.
- * After servers gave no response, it asks none for a while, so that many calls wait a small
- * part of their time: RP_DEADLINE. */
+/* As rp_client_signature(), but does not wait for servers that are away (rp_channel_is_away()):
+ * RP_UNAVAILABLE. If the servers give no response, later calls ask no server until
+ * quiet_until_ns and return RP_DEADLINE. So a program that makes many such calls spends only a
+ * small part of its time in waiting. */
 RP_NODISCARD rp_status rp_client_signature_soon(rp_client *client, const char *table,
                                                 rp_wait wait, rp_signature **out,
                                                 rp_error *err);
-/* Gets the tables of the servers that are not away. RP_UNAVAILABLE at once if all are. */
+/* Gets the tables of the servers that are not away (rp_channel_is_away()). RP_UNAVAILABLE at
+ * once if all are away. */
 RP_NODISCARD rp_status rp_client_get_tables_there(rp_client *client, rp_wait wait,
                                                   rp_client_tables **out, rp_error *err);
-/* Returns true if every server refuses this client's TLS, or the client its certificate, and no
- * connection to any has ever succeeded. Writes why to `text`. */
+/* Returns true if TLS failed with every server (rp_channel_is_refused()): one side refused the
+ * other, and no connection has ever succeeded. In that case writes the reason to `text`. */
 bool rp_client_is_refused(rp_client *client, char *text, size_t size);
 /* Removes a signature from the cache, after a server has rejected an item because of it. */
 void rp_client_forget_signature(rp_client *client, const char *table);
@@ -92,8 +94,9 @@ typedef struct rp_why_question {
     bool is_insert;
 } rp_why_question;
 
-/* Asks the servers why inserts or samples of a table wait, for at most half a second. Writes
- * the reason of one of them, or why no server was reached, or "" if neither is known. */
+/* Asks the servers, for at most half a second, why inserts or samples of a table wait. Writes
+ * the reason that one of them gives, or why no server was reached, or "" if neither is known.
+ */
 void rp_client_ask_why(rp_client *client, const rp_why_question *question, char *text,
                        size_t size);
 

@@ -42,9 +42,9 @@ typedef struct rp_closing {
 
 void rp_closing_init(rp_closing *closing, rp_loop *loop, void (*on_progress)(rp_closed *closed),
                      void (*on_done)(rp_closed *closed));
-/* Adds a connection from which nothing is read and to which nothing is written any more. If no
- * other connection is in the list, and the turn may still end all calls of this one, ends them
- * now. */
+/* Adds a connection from which nothing is read and to which nothing is written any more. Ends
+ * its calls now, instead of adding it, if the list is empty and this turn may still end all of
+ * them; also after rp_closing_finish(), or without memory for the timer. */
 void rp_closing_add(rp_closing *closing, rp_closed *closed, rp_h2 *h2);
 /* Call it at the end of each turn of the loop. */
 void rp_closing_end_turn(rp_closing *closing);

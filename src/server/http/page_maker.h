@@ -4,18 +4,18 @@
  * thread, which starts with the first request of the lane. The lanes share no bound, so
  * requests of one lane never keep those of another out.
  *
- *   M1  A page of the lanes RP_ROUTE_OVERVIEW, RP_ROUTE_PAGE and RP_ROUTE_RUN is made once for
- *       all requests for it that arrive before the thread begins to make it. So each request
- *       gets a page that is newer than the request, and for a thousand requests at once a page
- *       is made only once or twice. Requests of other lanes are handled one by one; those of a
+ *   M1  In the lanes RP_ROUTE_OVERVIEW, RP_ROUTE_PAGE and RP_ROUTE_RUN, requests for the same
+ *       page share it if they arrive before the thread begins to make it. So each request gets
+ *       a page that is newer than the request, and a thousand requests at once cause only one
+ *       or two pages. In the other lanes, requests are handled one by one; those of a
  *       connection in the order of their arrival.
- *   M2  After making a page of these lanes, the thread pauses for three times the processor
- *       time that it took. So it takes at most a quarter of a processor, however many requests
- *       there are.
+ *   M2  After making a page of the lanes named in M1, the thread pauses for three times the
+ *       processor time that the page took. So it takes at most a quarter of a processor,
+ *       however many requests there are.
  *   M3  A page has a bounded size, so making it takes a bounded time.
  *   M4  All requests share the bytes of a page, which are freed with the last reference.
- *   M5  Requests of a live route with ?after= are answered together, at most once in
- *       RP_LIVE_NS. Other requests for the same page that wait then share that page.
+ *   M5  Requests of a live route (rp_route.is_live) with ?after= are answered together, at most
+ *       once in RP_LIVE_NS. Other requests for the same page that wait then share that page.
  *   M6  In a lane, at most RP_PAGE_WAITS requests wait, besides those that are being handled,
  *       for at most RP_PAGE_QUEUES different pages, with bodies of at most RP_PAGE_WAIT_BODIES
  *       bytes in all.
@@ -24,8 +24,10 @@
  *   M8  The lock is held for at most RP_PAGE_QUEUES comparisons of names, and some steps for
  *       each request that waits.
  *   M9  The peers of a lane take turns, and so do the connections of a peer (page_shares.h). If
- *       there is no room for a request, the newest request, or page, of the client that holds
- *       most is refused for it. A client that holds nothing always gets room. */
+ *       there is no room for a request, the client that holds most gives some up: its newest
+ *       request is refused, or all requests for its newest page. If the client of the new
+ *       request would then hold more, the new request is refused instead. A client that holds
+ *       nothing always gets room. */
 #ifndef RP_SERVER_HTTP_PAGE_MAKER_H
 #define RP_SERVER_HTTP_PAGE_MAKER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of the page, which are part of the program. */
+/* The files of the page in a browser, embedded in the program by the build. */
 #ifndef RP_SERVER_HTTP_STATIC_FILES_H
 #define RP_SERVER_HTTP_STATIC_FILES_H
 

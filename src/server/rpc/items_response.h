@@ -16,9 +16,10 @@
  *
  * Invariants:
  *   R1  the phases follow each other in this order;
- *   R2  the map has the index of the first chunk of each key. `others` has every further chunk
- *       of these keys, found by its address, with an index in `chunks`: the index of the first
- *       chunk of the key if both have the same message, otherwise an index of its own;
+ *   R2  `map` has, for each key, the index of the first chunk with this key. Each further chunk
+ *       with the same key is in `others`, found by its address. If its message equals that of
+ *       the first chunk, its index is that of the first chunk; otherwise the chunk is in
+ *       `chunks` itself, with an index of its own;
  *   R3  after the phase gather, each chunk of each sample is in `chunks`.
  *
  * One thread. */
@@ -53,7 +54,7 @@ typedef struct rp_items_response {
     size_t work_left;   /* bytes of work that this step may still do */
     size_t work_done;   /* bytes of work that it has done */
     size_t cut_left;    /* the rest of max_cut_bytes */
-    size_t slice_bytes; /* least number of bytes that the slices of all entries take */
+    size_t slice_bytes; /* lower bound of the bytes that the slices of all entries take */
     rp_map map;         /* from keys of chunks to indexes in `chunks` */
     rp_map other_map;   /* from addresses of chunks to indexes in `others` */
     rp_other_chunk *others;

@@ -6,15 +6,15 @@
 #include "server/core/task.h"
 #include "wire/admin_messages.h"
 
-/* reverb: */
+/* Service deepmind.reverb.ReverbService: */
 extern const rp_task_kind rp_insert_stream_kind, rp_sample_stream_kind, rp_mutate_kind,
     rp_reset_kind, rp_checkpoint_kind, rp_server_info_kind, rp_initialize_kind;
-/* reprise.v1: */
+/* Services of reprise.v1: */
 extern const rp_task_kind rp_sample_shared_kind, rp_peek_kind, rp_sample_kind,
     rp_why_blocked_kind, rp_clients_kind, rp_status_kind, rp_update_kind, rp_delete_kind,
     rp_create_table_kind, rp_drop_table_kind, rp_alter_table_kind, rp_pause_table_kind,
     rp_resume_table_kind, rp_log_scalars_kind, rp_read_runs_kind;
-/* grpc: */
+/* Services of gRPC (health, reflection): */
 extern const rp_task_kind rp_health_check_kind, rp_health_watch_kind, rp_reflection_kind;
 
 /* Frees the batches that a worker keeps for reuse. */
