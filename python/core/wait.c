@@ -29,7 +29,7 @@ int core_patience_warn(core_patience *p, const char *text)
     p->warn_ns = p->since_ns + 3 * waited_ns; /* after 2, 6, 18, 54 s, ... */
     if (module != NULL)
         result = PyObject_CallMethod(module, "say_waiting", "ds", (double)waited_ns / 1e9,
-                                     text[0] != '\0' ? text : "no answer yet");
+                                     text[0] != '\0' ? text : "no response yet");
     Py_XDECREF(module);
     Py_XDECREF(result);
     return result != NULL ? 0 : -1;
