@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A logger as those who make one see it. */
+/* The fields of a logger, for the files that implement loggers. */
 #ifndef RP_LOOP_RUN_LOG_H
 #define RP_LOOP_RUN_LOG_H
 

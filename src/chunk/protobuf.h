@@ -133,10 +133,11 @@ static inline bool rp_pb_is(const rp_pb_field *field, uint32_t number, rp_pb_typ
 
 /* Reading fields in the expected order.
  *
- * Writers of protocol buffers write the fields in ascending order, each once; then the next
- * byte identifies the field. These functions return false for any other order, for errors and
- * for field numbers above 15; the caller then uses rp_pb_next(). Always inline, which keeps the
- * reader in registers and halves the time. */
+ * Writers of protocol buffers usually write the fields in ascending order, each once. In such a
+ * message one comparison of the next byte identifies a field whose number is at most 15. These
+ * functions return false for any other order, for errors and for field numbers above 15; the
+ * caller then uses rp_pb_next(). Always inline, which keeps the reader in registers and halves
+ * the time. */
 #define RP_PB_INLINE inline __attribute__((always_inline))
 
 static RP_PB_INLINE bool rp_pb_begins(rp_pb_reader *r, uint32_t number, rp_pb_type type)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A source of samples of one table of one server. It uses one SampleStream at a time.
  *
- * The samples that the sampler wants are requested from the server in requests of up to
- * `request_samples`, at most two of which are outstanding. If the connection breaks, the source
- * makes new requests for the samples that have not arrived; samples that were in transit are
- * lost, as they are in Reverb. If the server cancels a stream, the source opens another one,
- * because servers cancel streams when they stop; if that one is cancelled too, the source
- * reports the end (on_end). */
+ * A request to the server asks for up to `request_samples` of the samples that the sampler
+ * wants. At most two requests are outstanding. If the connection breaks, the source makes new
+ * requests for the samples that have not arrived; samples that were in transit are lost, as
+ * they are in Reverb. If the server cancels a stream, the source opens another one, because
+ * servers cancel streams when they stop; if that one is cancelled too, the source reports the
+ * end (on_end). */
 #ifndef RP_CLIENT_SAMPLER_REMOTE_SOURCE_H
 #define RP_CLIENT_SAMPLER_REMOTE_SOURCE_H
 

@@ -42,27 +42,28 @@ typedef struct rp_remote_sink {
     int64_t resume_ns;          /* no stream is opened before this time */
     int64_t pause_ns, began_ns; /* backoff after the next failure; when the stream was opened */
     int64_t linger_ns; /* RP_LINGER_NS after the last message or confirmation: until then
-                          the loop is near (inbox.h) */
+                          the loop will run soon ("is near", inbox.h) */
     rp_sent_chunks chunks;
     rp_item_list items;
     uint64_t message; /* number of the last message */
     uint64_t *keys;   /* of the items that one response confirms */
     size_t key_capacity;
     rp_wire_insert wire_items[RP_REMOTE_ITEMS]; /* of the message that is being built */
-    size_t probe_size, probe_out; /* while probing: items of the next message, and unconfirmed
-                                     items of the last one */
+    size_t probe_size, probe_out; /* while searching for a bad item (is_probing): items of the
+                                     next message, and unconfirmed items of the last one */
     int64_t probe_due_ns, probe_wait_ns; /* items of the last message count as passed if the
                                             stream has not ended by probe_due_ns, which is
                                             probe_wait_ns after the message */
     rp_remote_state state;
     uint32_t cursor; /* the slot of the item that is sent next */
-    uint32_t unsent; /* the slot of the first item that no stream has had, or RP_MAP_NONE: no
-                        item from it on was ever written */
+    uint32_t unsent; /* the slot of the first item that was never in a message; nor was any item
+                        after it. RP_MAP_NONE: there is none */
     bool is_refused; /* the last attempt to open a stream found no server */
     bool has_progressed; /* the stream has confirmed something */
     bool is_probing, is_closed;
 
-    /* called when `is_refused` and there are items from `unsent` on; NULL: they stay here */
+    /* Called when `is_refused` and there are items from `unsent` on, to move these items to
+     * another sink. NULL: they stay here. */
     void (*on_refused)(void *user);
     void *refused_user;
 

@@ -8,7 +8,7 @@
 
 enum { RP_STEP_IN_FLIGHT = 25 }; /* default of rp_step_writer_options.max_in_flight */
 
-/* Gets the options of the trajectory writer that a step writer with `options` uses.
+/* Derives the options of the underlying trajectory writer from those of a step writer.
  * RP_INVALID. */
 RP_NODISCARD rp_status rp_step_writer_under(const rp_step_writer_options *options,
                                             rp_trajectory_writer_options *out, rp_error *err);

@@ -12,9 +12,9 @@
 #include "wire/insert_request.h"
 
 /* Parses a chunk and adds it to `chunks`, the chunks of the stream. `block` is the memory of
- * the message, or NULL: a large chunk refers to it, other chunks are copied. `template`
- * makes the parsing of similar chunks faster (chunk/template.h): a copied chunk that does not
- * match it updates it. A chunk may be sent again with the same bytes.
+ * the message, or NULL. A large chunk refers to this memory; other chunks are copied.
+ * `template` makes the parsing of similar chunks faster (chunk/template.h). It is updated when
+ * a copied chunk does not match it. A peer may send a chunk again with the same bytes.
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_insert_parts_add_chunk(const rp_worker *worker,
                                                  rp_stream_chunks *chunks,
