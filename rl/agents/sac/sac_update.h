@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One update of SAC on a batch, without a replay.
  *
- * For a batch of items (o, u, R, D, o'), where R is the sum of up to n discounted rewards and D
- * what the value of o' is multiplied by, and for actions a, a' that the policy draws at o, o':
+ * A batch has items (o, u, R, D, o'). R is the sum of up to n discounted rewards, and D the
+ * factor of the value of o'. The policy draws an action a at o, and a' at o'. Then:
  *
  *   target  = R + D (min_k Qk'(o', a') - T log p(a' | o'))     Qk' are the target networks
  *   error_k = target - Qk(o, u)
  *   loss_k  = mean of weight * error_k^2 / 2                   Adam for both critics
- *   the policy's loss is mean(T log p(a | o) - min_k Qk(o, a)) with the noise that draws a
- * fixed
- *                                                              Adam for the policy
- *   the temperature's loss is -log T mean(log p(a | o) + H)    Adam for log T
+ *   loss_p  = mean(T log p(a | o) - min_k Qk(o, a))            Adam for the policy
+ *   loss_T  = -log T mean(log p(a | o) + H)                    Adam for log T
  *
- * T is the temperature, and H the entropy that it is tuned to. All gradients are those at the
- * parameters before the update.
+ * T is the temperature, and H the target entropy. For the gradient of loss_p, the noise from
+ * which a is drawn is constant. All gradients are those at the parameters before the update.
  *
- * Parameters are one array, as sac_rating.h says. */
+ * Parameters are one array: sac_rating.h has its layout. */
 #ifndef RP_AGENTS_SAC_SAC_UPDATE_H
 #define RP_AGENTS_SAC_SAC_UPDATE_H
 
@@ -31,19 +29,19 @@ typedef struct rp_sac_update_options {
     size_t all_rows;               /* of the batch; 0: `rows` */
     bool is_helper;                /* has no optimizers: another learner has them */
     double rate, policy_rate, temperature_rate, adam_epsilon;
-    double max_norm;        /* 0: never */
+    double max_norm;        /* of gradients, which are clipped to it; 0: no bound */
     double huber;           /* 0: the square */
     double target_entropy;  /* of a whole action */
     bool tunes_temperature; /* otherwise its gradient is 0 */
 } rp_sac_update_options;
 
-/* What an update found, at the parameters before it. */
+/* The measurements of an update, at the parameters before it. */
 typedef struct rp_sac_found {
     double loss;           /* of the critics, the mean of both */
     double value;          /* mean Qk(o, u), of both */
     double entropy;        /* mean -log p(a | o) */
-    const rp_real *errors; /* one a row: that of the critic whose error is larger in size.
-                              Borrowed, valid until the next update */
+    const rp_real *errors; /* for each row, the error_k that is larger in magnitude. Borrowed,
+                              valid until the next update */
 } rp_sac_found;
 
 /* Returns owned. RP_INVALID (networks that do not fit each other), RP_NO_RESOURCE. */
@@ -52,15 +50,16 @@ RP_NODISCARD rp_status rp_sac_update_new(const rp_allocator *alloc,
                                          rp_sac_update **out, rp_error *err);
 void rp_sac_update_free(rp_sac_update *update); /* NULL is fine */
 
-/* Computes the gradients of a batch, which has noise, and what is found. Of a share, these are
- * its parts of the means over the batch: those of all shares add up to those of the batch. Of
- * `target_params`, which has the layout of `params`, only the critics matter. Returns the
- * gradients, in the same layout. Borrowed, valid until the next call. */
+/* Computes the gradients of a batch, and its measurements. The batch must have noise. If it is
+ * one learner's share of a larger batch, sums are divided by the rows of the larger one, so the
+ * results of all shares add up to those of the larger batch. `target_params` has the layout of
+ * `params`; only its critics are used. Returns the gradients, in the same layout. Borrowed,
+ * valid until the next call. */
 rp_real *rp_sac_gradients(rp_sac_update *update, const rp_real *params,
                           const rp_real *target_params, const rp_box_batch *batch,
                           rp_sac_found *found);
 
-/* The array of the gradients, always the same one. */
+/* Returns the array of the gradients. It is the same array for the life of the update. */
 rp_real *rp_sac_grads(rp_sac_update *update);
 
 /* The parts of the parameters that have an optimizer of their own, in order. */
@@ -74,8 +73,8 @@ size_t rp_sac_part_size(const rp_sac_layout *layout, size_t part);
  * other one is a helper. */
 void rp_sac_take_optimizers(rp_sac_update *update, rp_sac_update *from);
 
-/* Computes the gradients of a whole batch, and makes a step of all optimizers. If what is found
- * is not finite, `params` are no longer of use. */
+/* Computes the gradients of a whole batch, and makes a step of all optimizers. If a measurement
+ * is not finite, `params` are of no use any more. */
 void rp_sac_step(rp_sac_update *update, rp_real *params, const rp_real *target_params,
                  const rp_box_batch *batch, rp_sac_found *found);
 

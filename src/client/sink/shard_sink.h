@@ -2,14 +2,15 @@
 /* A sink over several servers that are shards of the same tables.
  *
  * Each item goes to one server, round robin or by a hash of its key. A shard that cannot be
- * reached gets no new items while another can be reached. Items that it cannot have, because
- * they were never written to a connection, go to the other shards at once. It keeps its other
- * unsettled items, which are sent when it is back.
+ * reached gets no new items while another can be reached. Its unsettled items are of two kinds.
+ * Items that were never written to a connection cannot have been inserted: they go to the other
+ * shards at once. Items that were written may have been inserted: they wait for the shard, and
+ * are sent again when it is back.
  *
- * After `give_up_ms` the unsettled items of an unreachable shard go to the other shards, under
- * the same keys. If the shard had inserted some of them and comes back with its data, these
- * items are in two shards. Priority updates and deletes go to all shards, so the two copies
- * stay equal, but such an item is sampled twice as often as it should be. */
+ * After `give_up_ms` these items go to the other shards, too, under the same keys. If the shard
+ * had inserted some of them and comes back with its data, these items are in two shards.
+ * Priority updates and deletes go to all shards, so the two copies stay equal, but such an item
+ * is sampled twice as often as it should be. */
 #ifndef RP_CLIENT_SINK_SHARD_SINK_H
 #define RP_CLIENT_SINK_SHARD_SINK_H
 
@@ -23,8 +24,8 @@ typedef struct rp_shard_options {
 } rp_shard_options;
 
 /* Takes ownership of `count` (>= 1) sinks of rp_remote_sink_new(); on failure they still belong
- * to the caller. Each of them calls its own on_settled. Must not be called on the loop thread.
- * Returns owned: close it. RP_NO_RESOURCE. */
+ * to the caller. Each of these sinks calls on_settled of its own events. Must not be called on
+ * the loop thread. Returns an owned sink, which the caller must close. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_shard_sink_new(rp_sink *const *sinks, size_t count,
                                          rp_runtime *runtime, const rp_allocator *alloc,
                                          const rp_shard_options *options, rp_sink **out,

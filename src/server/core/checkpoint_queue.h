@@ -7,8 +7,8 @@
  * most one checkpoint is being written and one is waiting, for any number of calls. A few
  * checkpoints may follow each other at once; further ones start checkpoint_spacing_ms apart.
  *
- * Calls arrive on every worker; checkpoints are started on the first worker's thread, which has
- * the timer. rpc/checkpoint_call.c has the functions. */
+ * Calls arrive on every worker. Checkpoints are started on the first worker's thread, which has
+ * the timer. rpc/checkpoint_call.c implements the functions below. */
 #ifndef RP_SERVER_CORE_CHECKPOINT_QUEUE_H
 #define RP_SERVER_CORE_CHECKPOINT_QUEUE_H
 
@@ -29,7 +29,8 @@ typedef struct rp_checkpoint_queue {
     rp_timer timer; /* used by the first worker's thread only */
 } rp_checkpoint_queue;
 
-/* Whether a checkpoint may begin now; if so, counts it. Takes the server's lock. Any thread. */
+/* Returns whether a checkpoint may begin now; if so, takes it from `bucket`. Takes the server's
+ * lock. Any thread. */
 RP_NODISCARD bool rp_checkpoint_queue_spend(struct rp_server *server, int64_t now_ns);
 
 /* Call it once, before the workers start. */

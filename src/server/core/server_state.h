@@ -107,7 +107,7 @@ struct rp_server {
     atomic_bool draining;
     atomic_bool is_loaded; /* V2; while false, calls that need the store are refused */
     rp_safety safety;
-    rp_safety room; /* `safe` counts how often the journal's backlog became shorter */
+    rp_safety room; /* its `safe` is no LSN: it counts how often the backlog became shorter */
     rp_checkpoint_queue checkpoints;
     atomic_uint_fast32_t health_version; /* incremented when health changes */
     atomic_size_t connection_count;      /* V1 */
@@ -139,8 +139,8 @@ struct rp_worker {
     rp_server_limits limits; /* a copy: see rp_worker_update_limits() */
     rp_message_pool replies;
     rp_safe_waits safe_waits;
-    rp_safe_waits room_waits; /* calls that wait for the journal's backlog: journal_room.h */
-    size_t room_bytes;        /* of their messages */
+    rp_safe_waits room_waits; /* calls that wait until the backlog is shorter: journal_room.h */
+    size_t room_bytes;        /* of the messages of these calls */
     uint8_t *read_buffer;
     rp_connection *connections; /* all that are not in the state CLOSED */
     rp_connection *dirty;       /* connections to flush at the end of this turn */
@@ -155,19 +155,22 @@ struct rp_worker {
     void (*read)(rp_connection *connection), (*write)(rp_connection *connection);
     rp_timer deferral;
     size_t work; /* units of work in this turn: deferral.h */
-    /* The deferred task that continues now, or NULL; it asks again once `work` is turn_end. */
+    /* The deferred task that continues now, or NULL. It goes on until `work` is turn_end. Then
+     * it may be deferred again. */
     rp_task *turn_of;
     size_t turn_end;
     rp_connection *continued; /* the connection of the deferred task that continues now */
     rp_handshakes handshakes;
     rp_closing closing;
     rp_newcomers newcomers;
-    size_t readers, readers_before; /* connections that were read: in this turn; the most in
-                                       earlier turns, halved after each turn */
-    rp_queue_part queue;            /* its part of the budget of queued bytes */
-    size_t outstanding;             /* V4 */
+    /* readers: connections that were read in this turn. readers_before: the most in an earlier
+     * turn, halved after each turn. */
+    size_t readers, readers_before;
+    rp_queue_part queue; /* its part of the budget of queued bytes */
+    size_t outstanding;  /* V4 */
     rp_post stop, drain, new_limits, dropped;
-    /* new_limits, or dropped, has been posted and has not run. */
+    /* limits_posted: new_limits has been posted and has not run. dropped_posted: the same of
+     * `dropped`. */
     atomic_bool limits_posted, dropped_posted;
     rp_post check_pinned; /* this field and the next four: pinned.h */
     atomic_bool check_posted;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes JSON to a buffer. What is written is always valid: bytes of texts that are not UTF-8
- * become U+FFFD, and numbers that are not finite become null.
+/* Writes JSON to a buffer. The JSON is always valid: bytes of texts that are not UTF-8 become
+ * U+FFFD, and numbers that are not finite become null.
  *
- * The functions with a `name` write a key of an object first, with a comma before it unless it
- * is the first of its object. */
+ * A function with a `name` first writes this name as a key of an object. It writes a comma
+ * before the key, unless the key is the first of its object. */
 #ifndef RP_SERVER_HTTP_JSON_OUT_H
 #define RP_SERVER_HTTP_JSON_OUT_H
 
@@ -23,7 +23,7 @@ void rp_out_count(rp_buf *out, const char *name, uint64_t number);
 void rp_out_bool(rp_buf *out, const char *name, bool yes);
 void rp_out_seconds(rp_buf *out, const char *name, int64_t ns);
 void rp_out_null(rp_buf *out, const char *name);
-void rp_out_open(rp_buf *out, const char *name); /* an object, to be closed: */
+void rp_out_open(rp_buf *out, const char *name); /* begins an object */
 void rp_out_close(rp_buf *out);
 
 #endif

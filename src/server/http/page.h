@@ -48,13 +48,14 @@ typedef struct rp_page_request {
  * a web site that resolves it to the server's address, to read the server's pages through a
  * visitor's browser (DNS rebinding). All of `host` must be a name or an address, and a port if
  * there is a colon; the port is ignored. A name has labels of letters, digits, '-' and '_',
- * separated by single dots. True if host.data is NULL: browsers always send the header. */
+ * separated by single dots. Also true if host.data is NULL: a request without the header is not
+ * from a browser. */
 bool rp_page_is_own_name(rp_string host, const char *names);
 
 struct rp_page_response {
     int status;               /* of HTTP */
     const char *content_type; /* static */
-    const char *extra_name;   /* of one more header (allow, etag, retry-after), or NULL */
+    const char *extra_name;   /* one more header: allow, etag or retry-after. NULL: none */
     const char *extra_value;  /* static */
     rp_role role;   /* of the credentials that were shown, for routes that need a role */
     bool head_only; /* the request was HEAD: send the length of the body, not the body */
@@ -80,10 +81,11 @@ enum {
 size_t rp_page_headers(const rp_page_response *answer, rp_http_header out[RP_PAGE_HEADERS]);
 
 /* Makes the response to a request and returns true. If another thread has to make it, returns
- * false: then `ask` describes the request. If ask->route is for POST, append the request's body
- * to ask->body, at most RP_ASK_BODY_BYTES. Then pass it to rp_page_maker_ask(). Takes a
- * bounded, short time. `answer->body` and `ask->body` must be initialised; the first is
- * cleared. There is a response in every case (503 if there was no memory).
+ * false, and `ask` describes the request. Then the caller passes `ask` to rp_page_maker_ask().
+ * If ask->route is for POST, the caller first appends the request's body to ask->body, at most
+ * RP_ASK_BODY_BYTES. Takes a bounded, short time. `answer->body` and `ask->body` must be
+ * initialised; `answer->body` is cleared. If it returns true, there is a response in every case
+ * (503 if there was no memory).
  *
  * Roles are checked here: 401 and 403 without the role of the route, 429 after too many wrong
  * tokens, 421 if rp_page_is_own_name() is false. 404 for other paths, 405 for other methods,

@@ -8,12 +8,12 @@
 #include "server/metrics/metrics.h"
 
 enum {
-    RP_VIEW_WAITING = 16, /* waiting calls of a table among all tables */
+    RP_VIEW_WAITING = 16, /* waiting calls that are described for each table */
     RP_VIEW_WHY_BYTES = 256,
     RP_VIEW_CLIENTS = 1000, /* connections that are listed */
 };
 
-/* Copies of the connections, the newest first, that is, by descending id. */
+/* Copies of the connections, by descending id: the newest first. */
 typedef struct rp_client_views {
     rp_client_view *views;
     size_t count; /* of `views` */
@@ -21,8 +21,8 @@ typedef struct rp_client_views {
     const rp_allocator *alloc;
 } rp_client_views;
 
-/* RP_NO_RESOURCE; then there is nothing to deinitialise. `clients` may be NULL: there are none.
- */
+/* Copies the connections of `clients`; none if it is NULL. RP_NO_RESOURCE; then there is
+ * nothing to deinitialise. */
 RP_NODISCARD rp_status rp_client_views_take(rp_client_views *views, const rp_allocator *alloc,
                                             rp_clients *clients);
 void rp_client_views_deinit(rp_client_views *views);
@@ -90,7 +90,7 @@ typedef struct rp_server_view {
 typedef struct rp_table_view {
     rp_table_info info;
     int64_t now_ns;                      /* monotonic: the time of the snapshot */
-    int64_t median_age_ns;               /* of the items, by a sample; -1: not known */
+    int64_t median_age_ns;               /* of a sample of the items; -1: not known */
     size_t waiting_count;                /* calls that wait */
     rp_waiting waiting[RP_VIEW_WAITING]; /* the first of these calls */
     uint64_t clients[RP_VIEW_WAITING];   /* and who made them */
@@ -115,7 +115,7 @@ RP_NODISCARD rp_status rp_table_views_take(rp_table_views *views, const rp_alloc
                                            rp_store *store);
 void rp_table_views_deinit(rp_table_views *views);
 
-/* Bytes of a page for text that is not about a table. */
+/* The bytes of a page that are reserved for text other than that of tables. */
 enum { RP_PAGE_HEAD_BYTES = 256 << 10 };
 
 /* The most bytes of a page about `table_count` tables. Tables that do not fit are left out. */

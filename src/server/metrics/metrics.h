@@ -2,8 +2,9 @@
 /* The counters of the server.
  *
  * Each loop has counters of its own, which only its thread writes; readers add them up. So
- * counting is a load and a store, without contention. The atomics are relaxed, as no other
- * memory depends on a count. Other threads count in shared counters, with an atomic addition.
+ * counting is a load and a store, without contention. Threads that have no loop share one set
+ * of counters, and count with an atomic addition. The atomics are relaxed, as no other memory
+ * depends on a count.
  * Counters are never reset.
  *
  * Invariants:
@@ -22,8 +23,8 @@ typedef struct rp_counter {
     atomic_uint_fast64_t n;
 } rp_counter;
 
-/* Only the thread that owns the counter may call these three. rp_counter_sub() is for gauges,
- * rp_counter_raise() for the most that a gauge has been. */
+/* Only the thread that owns the counter may call these three. rp_counter_sub() is for gauges;
+ * rp_counter_raise() keeps the maximum of a gauge. */
 static inline void rp_counter_add(rp_counter *counter, uint64_t n)
 {
     uint64_t now = atomic_load_explicit(&counter->n, memory_order_relaxed);
