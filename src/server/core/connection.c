@@ -285,6 +285,7 @@ static void shake_hands(rp_connection *c)
         return;
     }
     if (result != RP_LINK_OK) {
+        rp_link_say_tls(&c->link);
         rp_connection_refused(c, RP_REFUSED_TLS);
         rp_connection_close(c);
         return;
