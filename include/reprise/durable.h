@@ -108,7 +108,9 @@ typedef struct rp_durable_info {
     uint64_t backlog_bytes, max_backlog_bytes; /* that wait in memory for the journal; from the
                                                   second on, changes wait */
     uint64_t segments, disk_bytes, live_bytes; /* segment files; their bytes; those in use */
-    uint64_t recovered_items, recovered_records, torn_bytes;   /* by rp_durable_open() */
+    /* By rp_durable_open(): items of all tables, those of the journal included; journal records
+     * redone; bytes cut off at the end of the journal. */
+    uint64_t recovered_items, recovered_records, torn_bytes;
     uint64_t resident_bytes, spilled_bytes, loads, load_bytes; /* of the disk tier */
     uint64_t load_hits; /* chunks on disk that a sample found in the tier's read cache */
     rp_durable_progress progress; /* of the running operation; `what` is NULL if none runs */

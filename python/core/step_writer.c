@@ -134,8 +134,11 @@ static int enter(step_writer *self, const char *method, int64_t *timeout_ms)
         return -1;
     if (self->writer && core_guard_check(&self->guard, &closed) == RP_OK) return 0;
     core_guard_leave(&self->guard);
-    PyOS_snprintf(err.text, sizeof err.text, "Calling method %s after Close has been called",
-                  method);
+    PyOS_snprintf(
+        err.text, sizeof err.text,
+        "Calling method %s after Close has been called: the writer is closed; make a new one "
+        "with client.writer()",
+        method);
     core_raise(RP_PRECONDITION, &err);
     return -1;
 }
@@ -394,9 +397,12 @@ static int check_item(const step_writer *self, const creation *c)
 {
     const char *wrong = NULL;
 
-    if (isnan(c->priority))
-        wrong = "`priority` must not be nan.";
-    else if (c->steps > self->longest)
+    if (isnan(c->priority)) {
+        PyErr_Format(PyExc_ValueError, "`priority` must not be nan. It is for table '%s'",
+                     c->table);
+        return -1;
+    }
+    if (c->steps > self->longest)
         wrong = "`num_timesteps` must be <= `max_timesteps`";
     else if (c->steps > self->steps)
         wrong = "Argument `num_timesteps` is larger than number of buffered timesteps.";
@@ -411,6 +417,7 @@ static int create_locked(step_writer *self, creation *c, int64_t timeout_ms)
 {
     core_names_question names = {self->client, c->name, c->table, self->structure, true};
     int64_t until_ns = core_until_ns(timeout_ms);
+    const char *named;
     rp_error err = {0};
     rp_status status;
 
@@ -420,11 +427,13 @@ static int create_locked(step_writer *self, creation *c, int64_t timeout_ms)
         core_wait(do_create, c, core_left_ms(until_ns), NULL, false, &status, &err) != 0)
         return -1;
     if (status == RP_OK) return 0;
+    /* The text begins with the table, too. */
+    named = strncmp(err.text, "table '", 7) == 0 ? strstr(err.text, "': ") : NULL;
     if (status == RP_INVALID)
         PyErr_Format(PyExc_ValueError,
                      "Unable to CreateItem in table '%s' because Append was called with a "
                      "tensor signature inconsistent with the table signature: %s.",
-                     c->table, err.text);
+                     c->table, named != NULL ? named + 3 : err.text);
     else
         core_raise(status, &err);
     return -1;

@@ -206,7 +206,7 @@ static void writer_dealloc(pattern_writer *self)
 /* Acquires an open writer within `*timeout_ms`, and sets that to the time left. */
 static int enter(pattern_writer *self, int64_t *timeout_ms)
 {
-    rp_error err = {.code = RP_PRECONDITION, .text = "the writer is closed"}, closed;
+    rp_error err = {.code = RP_PRECONDITION}, closed;
 
     if (core_check_process(self->process) != 0 ||
         core_guard_enter(&self->guard, timeout_ms) != 0)
@@ -214,6 +214,9 @@ static int enter(pattern_writer *self, int64_t *timeout_ms)
     if ((self->writer || self->batch) && core_guard_check(&self->guard, &closed) == RP_OK)
         return 0;
     core_guard_leave(&self->guard);
+    PyOS_snprintf(err.text, sizeof err.text,
+                  "the writer is closed; make a new one with client.%s()",
+                  Py_TYPE(self) == &core_BatchWriter ? "batch_writer" : "structured_writer");
     core_raise(RP_PRECONDITION, &err);
     return -1;
 }

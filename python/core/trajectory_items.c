@@ -429,7 +429,8 @@ PyObject *core_writer_create_item(core_writer *w, PyObject *const *args, Py_ssiz
     if (item.structure == NULL) return NULL;
     PyObject *key = NULL;
     if (isnan(item.priority))
-        PyErr_SetString(PyExc_ValueError, "`priority` must not be nan.");
+        PyErr_Format(PyExc_ValueError, "`priority` must not be nan. It is for table '%s'",
+                     item.table);
     else
         key = create_of_leaves(&item, given[0], given[2], &leaves);
     core_leaves_free(&leaves);

@@ -66,7 +66,9 @@ int writer_enter(writer_state *state)
     }
     if (state->busy && writer_settle(state) < 0) return -1;
     if (state->writer == NULL) {
-        writer_raise(RP_CANCELLED, "TrajectoryWriter::Close has been called.");
+        writer_raise(RP_CANCELLED, "TrajectoryWriter::Close has been called. The writer is "
+                                   "closed; make a new one with "
+                                   "client.trajectory_writer()");
         return -1;
     }
     assert(!state->busy);

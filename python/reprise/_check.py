@@ -3,35 +3,117 @@
 
 from __future__ import annotations
 
+import functools
 import operator
-from typing import Any, Iterable, List, Mapping, Optional, Sequence, Tuple
+import sys
+from typing import Any, Callable, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from reprise import _core
+from reprise.errors import UnknownColumnError
 
-__all__ = ["check_names", "check_pattern", "differing_names", "differing_steps", "limiter_fields", "name_columns", "whole_number"]
+__all__ = ["check_names", "check_pattern", "differing_names", "differing_steps", "limiter_fields",
+           "name_columns", "need", "number", "suggest_names", "unknown_column", "whole_number"]
+
+_Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
 
-def whole_number(name: str, value: Any, lowest: Optional[int] = None) -> int:
-    """Returns an integer as an int. TypeError, or ValueError if it is less than `lowest`."""
+def whole_number(name: str, value: Any, lowest: Optional[int] = None,
+                 highest: Optional[int] = None) -> int:
+    """Returns an integer as an int. TypeError, or ValueError if it is less than `lowest` or more
+    than `highest`."""
     try:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an integer, got {value!r}") from None
     if lowest is not None and number < lowest:
         raise ValueError(f"{name} must be >= {lowest}, got {number}")
+    if highest is not None and number > highest:
+        raise ValueError(f"{name} must be <= {highest}, got {number}")
     return number
+
+
+def number(name: str, value: Any) -> float:
+    """Returns a number as a float. TypeError for other objects, also for strings, which float() would
+    convert."""
+    try:
+        if not isinstance(value, (str, bytes)):
+            return float(value)
+    except TypeError:
+        pass
+    raise TypeError(f"{name} must be a number, got {value!r}")
+
+
+def _advice(name: str, names: List[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, names, 1)
+    return f"did you mean {near[0]!r}?" if near else f"there are {_listed(names)}"
+
+
+def _unknown_option(what: str, given: Iterable[str], known: Iterable[str]) -> Optional[str]:
+    """Returns a sentence on the first name that is not known, or None."""
+    names = list(known)
+    for name in given:
+        if name not in names:
+            return f"{what} has no option {name!r}: {_advice(name, names)}"
+    return None
 
 
 def check_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
     """Raises TypeError if one of the names of options that were given is not known."""
-    names: List[str] = list(known)
-    for name in given:
-        if name not in names:
-            import difflib
+    text = _unknown_option(what, given, known)
+    if text is not None:
+        raise TypeError(text)
 
-            near = difflib.get_close_matches(name, names, 1)
-            advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
-            raise TypeError(f"{what} has no option {name!r}: {advice}")
+
+def suggest_names(made: _Callable) -> _Callable:
+    """Decorates a function, or a class for its constructor. A call with a keyword that it does not have
+    raises TypeError with the nearest one. Python itself suggests keywords from version 3.13.
+
+    The wrapper adds a tenth of a microsecond to a call.
+    """
+    if isinstance(made, type):
+        setattr(made, "__init__", suggest_names(made.__init__))  # type: ignore[misc]
+        return made
+
+    @functools.wraps(made)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            return made(*args, **options)
+        except TypeError as error:
+            # Without a frame of the function, its arguments were refused.
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise
+            import inspect
+
+            what = type(args[0]).__name__ if made.__name__ == "__init__" else made.__qualname__
+            known = [name for name in inspect.signature(made).parameters
+                     if name not in ("self", "cls")]
+            text = _unknown_option(f"{what}()", options, known)
+            if text is None:
+                raise
+            raise TypeError(text) from None
+
+    return call  # type: ignore[return-value]
+
+
+def need(package: str, what: str) -> None:
+    """Raises ModuleNotFoundError if a package is not installed that `what` needs. Imports nothing."""
+    import importlib.util
+
+    if package not in sys.modules and importlib.util.find_spec(package) is None:
+        raise ModuleNotFoundError(
+            f"{what} needs {package}, which is not installed: pip install {package}", name=package)
+
+
+def unknown_column(what: str, name: Any, names: Iterable[Any]) -> UnknownColumnError:
+    """Returns the error for a column that `what` does not have. `names` are those that it has."""
+    known = [str(other) for other in names]
+    near = _advice(str(name), known)
+    more = f" There are {_listed(known)}." if near.startswith("did") else ""
+    return UnknownColumnError(f"{what} has no column {name!r}: {near}{more}")
+
+
 
 
 def limiter_fields(limiter: Any) -> Any:
@@ -53,14 +135,18 @@ def name_columns(error: ValueError, paths: Mapping[int, str]) -> ValueError:
         path = paths.get(int(found.group(1)))
         return found.group() if path is None else f"{found.group()} ({path!r})"
 
-    return ValueError(re.sub(r"\bcolumn (\d+)", name, str(error)))
+    # The C library has named the columns of a signature: "column 0 'obs'".
+    return ValueError(re.sub(r"\bcolumn (\d+)\b(?! ')", name, str(error)))
 
 
 _LISTED = 16  # names of columns that an error lists
 
 
 def _joined(paths: Sequence[Tuple[Any, ...]]) -> str:
-    names = ["/".join(str(part) for part in path) for path in paths]
+    return _listed(["/".join(str(part) for part in path) for path in paths])
+
+
+def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(names[:_LISTED]) + more
 

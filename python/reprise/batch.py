@@ -21,7 +21,7 @@ from typing import (
 import numpy as np
 
 from reprise import _core, tree
-from reprise._check import name_columns
+from reprise._check import name_columns, number, unknown_column
 from reprise.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -102,7 +102,10 @@ class Batch(_Batch):
                 f"signature: create the table with one, or the sampler with structure={{{key!r}: "
                 "None, ...}, or use batch.data[0]"
             )
-        return self.data[key]
+        try:
+            return self.data[key]
+        except KeyError:
+            raise unknown_column("the batch", key, self.data) from None
 
     @property
     def size(self) -> int:
@@ -138,7 +141,7 @@ def milliseconds(name: str, seconds: Optional[float]) -> int:
     """Converts seconds to milliseconds, rounded up. None, no timeout, becomes -1."""
     if seconds is None:
         return -1
-    if not seconds >= 0:
+    if not number(name, seconds) >= 0:
         raise ValueError(f"{name} must be None or >= 0 seconds, got {seconds}")
     return int(min(-(-seconds * 1000 // 1), 2**53))
 

@@ -35,7 +35,7 @@ from typing import (
 from reprise import _core, _log, errors
 from reprise import structured_writer as structured_writer_lib
 from reprise import trajectory_writer as trajectory_writer_lib
-from reprise._check import check_names, limiter_fields, whole_number
+from reprise._check import check_names, limiter_fields, suggest_names, whole_number
 from reprise.connection import Connection
 from reprise.replay_sample import ReplaySample, SampleInfo
 from reprise.step_writer import Writer
@@ -157,6 +157,7 @@ class Client(Connection):
         self._inserters.append(writer)
         del self._inserters[:-_INSERTERS]
 
+    @suggest_names
     def writer(
         self,
         max_sequence_length: int,
@@ -214,6 +215,7 @@ class Client(Connection):
             f"delta_encoded={int(delta_encoded)}, max_in_flight_items={max_in_flight_items})",
         )
 
+    @suggest_names
     def trajectory_writer(
         self,
         num_keep_alive_refs: int,
@@ -302,6 +304,7 @@ class Client(Connection):
         timeout: Optional[float] = None,
     ) -> Generator[Union[List[ReplaySample], ReplaySample], None, None]: ...
 
+    @suggest_names
     def sample(
         self,
         table: str,

@@ -12,6 +12,7 @@ import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from reprise import _core, errors, local_path, local_servers, reverb_types
+from reprise._check import suggest_names
 
 __all__ = ["Connection", "core_client"]
 
@@ -46,6 +47,7 @@ def _rebuild(cls: type, address: str, options: Dict[str, Any]) -> Connection:
     return cls(address, **options)
 
 
+@suggest_names
 class Connection:
     """A connection to one server, or to several that are shards of the same tables.
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, TypedDict
 import numpy as np
 
 from reprise import _core, tree
-from reprise._check import whole_number
+from reprise._check import need, number, suggest_names, whole_number
 from reprise.batch import Batch, BatchInfo, BatchIterator, milliseconds
 from reprise.connection import Connection, core_client
 
@@ -60,6 +60,7 @@ class DatasetOptions(TypedDict, total=False):
     decoders: int
 
 
+@suggest_names
 class Dataset:
     """An iterable of batches of `batch_size` items of `table`. It may be iterated over repeatedly.
 
@@ -122,10 +123,10 @@ class Dataset:
     ):
         if whole_number("batch_size", batch_size) < 1:
             raise ValueError(f"batch_size must be a positive integer, got {batch_size}")
-        if prefetch < 0:
-            raise ValueError(f"prefetch must be >= 0, got {prefetch}")
-        if reuse < 0:
-            raise ValueError(f"reuse must be >= 0, got {reuse}")
+        whole_number("prefetch", prefetch, 0)
+        whole_number("reuse", reuse, 0)
+        if max_in_flight is None:
+            max_in_flight = max(100, 3 * batch_size)
         if ragged not in ("refuse", "pad", "offsets"):
             raise ValueError(f"ragged must be 'refuse', 'pad' or 'offsets', got {ragged!r}")
         if (reuse or memory is not None) and not prefetch:
@@ -146,7 +147,7 @@ class Dataset:
         self._ahead = dict(depth=prefetch, reuse=reuse, memory=memory)
         self._options = dict(
             max_samples=max_samples,
-            max_in_flight=max(100, 3 * batch_size) if max_in_flight is None else max_in_flight,
+            max_in_flight=max_in_flight,
             streams=streams,
             max_per_stream=max_per_stream,
             rate_limiter_timeout_ms=milliseconds("rate_limiter_timeout", rate_limiter_timeout),
@@ -179,12 +180,12 @@ class Dataset:
         """Raises errors about options when the dataset is made, not when it is iterated over."""
         o = self._options
         for name in ("max_samples", "max_per_stream"):
-            if o[name] < 1 and o[name] != -1:
+            if whole_number(name, o[name]) < 1 and o[name] != -1:
                 raise ValueError(f"{name} must be a positive integer or -1, got {o[name]}")
         for name in ("max_in_flight", "streams"):
-            if o[name] < 1:
+            if whole_number(name, o[name]) < 1:
                 raise ValueError(f"{name} must be a positive integer, got {o[name]}")
-        if not o["beta"] >= 0:
+        if not number("beta", o["beta"]) >= 0:
             raise ValueError(f"beta must be >= 0, got {o['beta']}")
 
     def signature(self, timeout: Optional[float] = None) -> Any:
@@ -240,6 +241,7 @@ class Dataset:
         device and this is not a worker of a DataLoader. With `device`, batches are copied to it,
         and their memory is overwritten only after the copy is done. Keys stay NumPy arrays.
         """
+        need("torch", "torch()")
         from reprise import torch_dataset
 
         return torch_dataset.TorchDataset(self, device=device, pin_memory=pin_memory)
@@ -248,12 +250,14 @@ class Dataset:
         """Returns an iterable of the same batches as `jax.Array`s. On CPU these share the memory of
         the arrays if `reuse` is 0. Keys stay NumPy arrays: without x64, jax would truncate them to
         32 bits."""
+        need("jax", "jax()")
         from reprise import jax_dataset
 
         return jax_dataset.JaxDataset(self, device=device)
 
     def tf(self) -> Any:
         """Returns a `tf.data.Dataset` of the same batches."""
+        need("tensorflow", "tf()")
         from reprise import tf_dataset
 
         return tf_dataset.of_batches(self)

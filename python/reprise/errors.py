@@ -10,6 +10,8 @@ A mistake in an argument is a `ValueError` or a `TypeError`. The other exception
 * `NotFoundError`, a `StatusError`: there is no such table; the text lists the tables that exist. It is
   also a `ValueError`, since Reverb raises one if an item is inserted into a table that does not exist,
   and a `RuntimeError` if an item is sampled from it.
+* `UnknownColumnError`, a `KeyError`: a batch or a step has no column of that name; the text lists the
+  columns that there are.
 
     >>> issubclass(StatusError, RuntimeError), issubclass(StatusError, ReverbError)
     (True, False)
@@ -17,4 +19,13 @@ A mistake in an argument is a `ValueError` or a `TypeError`. The other exception
 
 from reprise._core import DeadlineExceededError, NotFoundError, ReverbError, StatusError
 
-__all__ = ["DeadlineExceededError", "NotFoundError", "ReverbError", "StatusError"]
+__all__ = ["DeadlineExceededError", "NotFoundError", "ReverbError", "StatusError",
+           "UnknownColumnError"]
+
+
+class UnknownColumnError(KeyError):
+    """There is no column of that name."""
+
+    def __str__(self) -> str:
+        # KeyError would print the sentence in quotes.
+        return str(self.args[0])

@@ -12,6 +12,8 @@ import operator
 from typing import Any, Optional, Tuple
 
 from reprise import protos
+from reprise._check import number as _number
+from reprise._check import suggest_names
 from reprise._core import TableExtension
 
 __all__ = [
@@ -33,11 +35,7 @@ __all__ = [
 ]
 
 
-def _number(name: str, value: Any) -> float:
-    """Converts `value` to float. Refuses strings, which float() would accept."""
-    if isinstance(value, (str, bytes)):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    return float(value)
+_MAX_EXPONENT = 100  # RP_MAX_EXPONENT
 
 
 class _Value:
@@ -96,10 +94,11 @@ class UniformSelector(ItemSelector):
     _name = "uniform"
 
 
+@suggest_names
 class PrioritizedSelector(ItemSelector):
     """Selects an item with a probability proportional to `priority ** priority_exponent`.
 
-    An item of priority 0 is never selected, unless all priorities are 0: then all items are equally
+    The exponent is from -100 to 100. With a negative one, a remover prefers items of low priority. An item of priority 0 is never selected, unless all priorities are 0: then all items are equally
     likely.
     """
 
@@ -108,11 +107,15 @@ class PrioritizedSelector(ItemSelector):
     def __init__(self, priority_exponent: float) -> None:
         super().__init__()
         self._exponent = _number("priority_exponent", priority_exponent)
+        if not abs(self._exponent) <= _MAX_EXPONENT:
+            raise ValueError(f"priority_exponent must be from -{_MAX_EXPONENT} to {_MAX_EXPONENT}, got "
+                             f"{priority_exponent!r}; 0 is uniform, 0.6 is usual, 1 is proportional")
 
     def __repr__(self) -> str:
         return f"PrioritizedSelector(priority_exponent={self._exponent:g})"
 
 
+@suggest_names
 class HeapSelector(ItemSelector):
     """Selects the item of the lowest priority (`min_heap`), or of the highest.
 

@@ -23,7 +23,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
 
 from reprise import pybind
-from reprise._check import whole_number
+from reprise._check import number, suggest_names, whole_number
 from reprise._log import logger
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["MinSize", "Queue", "RateLimiter", "SampleToInsertRatio", "Stack"]
 
 
+@suggest_names
 class RateLimiter(metaclass=abc.ABCMeta):
     """A limiter with four given numbers. The subclasses compute them for the usual cases.
 
@@ -76,6 +77,7 @@ class RateLimiter(metaclass=abc.ABCMeta):
         return dict(self.__dict__, _table=None)
 
 
+@suggest_names
 class MinSize(RateLimiter):
     """Samples wait until the table holds `min_size_to_sample` items; inserts never wait."""
 
@@ -92,6 +94,7 @@ class MinSize(RateLimiter):
         )
 
 
+@suggest_names
 class SampleToInsertRatio(RateLimiter):
     """Keeps the ratio of samples to inserts near `samples_per_insert`.
 
@@ -119,11 +122,19 @@ class SampleToInsertRatio(RateLimiter):
         min_size_to_sample: int,
         error_buffer: Union[float, Tuple[float, float]],
     ) -> None:
-        start = samples_per_insert * whole_number("min_size_to_sample", min_size_to_sample)
-        if isinstance(error_buffer, (int, float)):
-            min_diff, max_diff = start - error_buffer, start + error_buffer
-        else:
-            min_diff, max_diff = error_buffer
+        start = number("samples_per_insert", samples_per_insert) * whole_number(
+            "min_size_to_sample", min_size_to_sample)
+        bounds: Any = error_buffer
+        try:
+            lowest, highest = bounds
+        except TypeError:
+            error = number("error_buffer", bounds)
+            lowest, highest = start - error, start + error
+        except ValueError:
+            raise ValueError("error_buffer must be a number, or a pair (lowest, highest), got "
+                             f"{error_buffer!r}") from None
+        min_diff = number("the lowest of error_buffer", lowest)
+        max_diff = number("the highest of error_buffer", highest)
 
         if samples_per_insert <= 0:
             raise ValueError(f"samples_per_insert ({samples_per_insert}) must be > 0")
@@ -158,19 +169,23 @@ class SampleToInsertRatio(RateLimiter):
         )
 
 
+@suggest_names
 class Queue(RateLimiter):
     """Each item is sampled once, and at most `size` items wait to be sampled. For `Table.queue`."""
 
     def __init__(self, size: int) -> None:
         super().__init__(
-            samples_per_insert=1.0, min_size_to_sample=1, min_diff=0.0, max_diff=size
+            samples_per_insert=1.0, min_size_to_sample=1, min_diff=0.0,
+            max_diff=whole_number("size", size, 1),
         )
 
 
+@suggest_names
 class Stack(RateLimiter):
     """Each item is sampled once, and at most `size` items wait to be sampled. For `Table.stack`."""
 
     def __init__(self, size: int) -> None:
         super().__init__(
-            samples_per_insert=1.0, min_size_to_sample=1, min_diff=0.0, max_diff=size
+            samples_per_insert=1.0, min_size_to_sample=1, min_diff=0.0,
+            max_diff=whole_number("size", size, 1),
         )

@@ -30,6 +30,7 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Union
 import numpy as np
 
 from reprise import _core, specs
+from reprise._check import suggest_names
 
 __all__ = ["ReplayBuffer"]
 
@@ -63,6 +64,7 @@ def _column(name: Any, spec: Any) -> Tuple[Tuple[int, ...], np.dtype]:
     return spec.shape, spec.dtype.newbyteorder("=")
 
 
+@suggest_names
 class ReplayBuffer(_core.ReplayBuffer):
     """A ring of transitions, sampled by priority.
 

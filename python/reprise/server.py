@@ -28,7 +28,7 @@ import weakref
 from typing import Any, List, Mapping, Optional, Sequence, Union
 
 from reprise import storage as storage_module
-from reprise._check import whole_number
+from reprise._check import suggest_names, whole_number
 from reprise.client import Client
 from reprise.local_servers import local_store, split_address
 from reprise.platform import checkpointers_lib
@@ -137,6 +137,7 @@ def _client_of(where: Union[str, Client]) -> Client:
     )
 
 
+@suggest_names
 class Server:
     """Serves tables to Reverb's clients and our own.
 

@@ -16,12 +16,15 @@ in Reverb: see `as_reverb`. `convert` returns our own specs everywhere.
 from __future__ import annotations
 
 import collections
+import difflib
+import operator
 import sys
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from reprise import _core
+from reprise._check import suggest_names
 
 __all__ = ["BoundedTensorSpec", "TensorShape", "TensorSpec", "as_reverb", "convert", "is_spec"]
 
@@ -57,10 +60,40 @@ def _shape(shape: Any) -> Shape:
         return None if shape.rank is None else _shape(shape.as_list())
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
-    dims = TensorShape(None if d is None or d == -1 else int(d) for d in shape)
+    dims = TensorShape(_size(size, shape) for size in shape)
     if any(d is not None and d < 0 for d in dims):
         raise ValueError(f"a dimension must be >= 0, or None, got shape {dims}")
     return dims
+
+
+def _size(size: Any, shape: Any) -> Optional[int]:
+    try:
+        return None if size is None or size == -1 else operator.index(size)
+    except TypeError:
+        raise TypeError(f"a size must be an integer, or None for any size, got {size!r} in the shape "
+                        f"{shape!r}") from None
+
+
+def _check_order(shape: Any, dtype: Any) -> None:
+    """Raises TypeError if the shape is no shape, for instance since it is the dtype."""
+    if shape is None or hasattr(shape, "as_list") or isinstance(shape, (int, np.integer)):
+        return
+    if isinstance(shape, (str, bytes, type)) or not hasattr(shape, "__iter__"):
+        sizes = dtype if isinstance(dtype, (tuple, list)) else (4,)
+        raise TypeError("the shape comes before the dtype, as in "
+                        f"TensorSpec({tuple(sizes)}, np.float32), got {shape!r} as the shape")
+
+
+def _unknown_dtype(dtype: Any) -> TypeError:
+    if not isinstance(dtype, str):
+        return TypeError(f"a dtype is what numpy.dtype() takes, such as np.float32, got {dtype!r}")
+    near = difflib.get_close_matches(dtype, _DTYPE_NAMES, 1)
+    return TypeError(f"unknown dtype {dtype!r}"
+                     + (f", did you mean {near[0]!r}?" if near else f": there are {', '.join(_DTYPE_NAMES)}"))
+
+
+_DTYPE_NAMES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+                "float16", "float32", "float64", "complex64", "complex128", "str")
 
 
 def _dtype(dtype: Any) -> np.dtype:
@@ -72,7 +105,10 @@ def _dtype(dtype: Any) -> np.dtype:
         if dtype == "bfloat16":
             import ml_dtypes
             dtype = ml_dtypes.bfloat16
-    dtype = np.dtype(dtype)
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError:
+        raise _unknown_dtype(dtype) from None
     return np.dtype(object) if dtype.kind in "SUT" else dtype
 
 
@@ -80,6 +116,7 @@ def _dtype_text(dtype: np.dtype) -> str:
     return "string" if dtype == object else dtype.name
 
 
+@suggest_names
 class TensorSpec:
     """The shape, the dtype and the optional name of a tensor. Immutable; compared by value.
 
@@ -93,6 +130,7 @@ class TensorSpec:
     __slots__ = ("_dtype", "_name", "_shape")
 
     def __init__(self, shape: Any, dtype: Any = np.float32, name: Optional[str] = None):
+        _check_order(shape, dtype)
         object.__setattr__(self, "_shape", _shape(shape))
         object.__setattr__(self, "_dtype", _dtype(dtype))
         object.__setattr__(self, "_name", name)
@@ -141,6 +179,7 @@ class TensorSpec:
             a is None or b is None or a == b for a, b in zip(self._shape, value._shape))
 
 
+@suggest_names
 class BoundedTensorSpec(TensorSpec):
     """A `TensorSpec` whose values lie between `minimum` and `maximum`, both included.
 

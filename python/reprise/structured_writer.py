@@ -409,7 +409,14 @@ def pattern_from_transform(step_structure: Any, transform: PatternTransform) -> 
     >>> pattern = pattern_from_transform(
     ...     {"obs": None, "reward": None}, lambda step: step["obs"][-4:])
     """
-    return transform(create_reference_step(step_structure))
+    step = create_reference_step(step_structure)
+    try:
+        return transform(step)
+    except KeyError as error:
+        missing = error.args[0] if error.args else None
+        if not hasattr(step, "keys") or not isinstance(missing, str) or missing in step:
+            raise
+        raise _check.unknown_column("the step", missing, step) from error
 
 
 def create_config(

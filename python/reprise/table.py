@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional
 
 from reprise import _core, _log, callbacks, item_selectors, pybind
 from reprise import rate_limiters, reverb_types, specs
-from reprise._check import limiter_fields, whole_number
+from reprise._check import limiter_fields, suggest_names, whole_number
 
 if TYPE_CHECKING:
     from reprise.client import Client
@@ -27,6 +27,7 @@ __all__ = ["Table", "TableExtensionBase", "Waiting"]
 
 REMOTE_TIMEOUT_S = 30.0  # for requests to a server that runs elsewhere
 _MAX_ITEMS = 2**30
+_MAX_UNSIGNED = 2**64 - 1
 
 
 class Waiting(NamedTuple):
@@ -142,12 +143,28 @@ def _signature(signature: Optional[reverb_types.SpecNest]) -> Optional[reverb_ty
     return specs.convert(signature)
 
 
+def _check_max_size(max_size: Any) -> int:
+    number = whole_number("max_size", max_size)
+    if number <= 0:
+        raise ValueError(f"max_size ({number}) must be a positive integer")
+    return number
+
+
 def _max_size(max_size: Any) -> int:
     """Limits max_size to 2^30, the most items that a table holds; Reverb accepts up to 2^31."""
     number = whole_number("max_size", max_size)
     return _MAX_ITEMS if _MAX_ITEMS < number < 2**31 else number
 
 
+def _max_times_sampled(max_times_sampled: Any) -> int:
+    number = whole_number("max_times_sampled", max_times_sampled, highest=2**31 - 1)
+    if number < -1:
+        raise ValueError("max_times_sampled must be >= 0, where 0 means no limit, got "
+                         f"{number}")
+    return number
+
+
+@suggest_names
 class Table:
     """A set of items with priorities. A sampler decides which item is drawn, a remover which is
     evicted, and a rate limiter when inserts and samples wait.
@@ -161,8 +178,8 @@ class Table:
       remover: selects the item that is removed when the table has more than `max_size` items.
       max_size: how many items the table holds at most, no more than 2^30.
       rate_limiter: decides when inserts and samples may proceed; see `reprise.rate_limiters`.
-      max_times_sampled: an item is removed when it has been sampled this number of times. < 1:
-        never.
+      max_times_sampled: an item is removed when it has been sampled this number of times, at most
+        2^31 - 1. 0: never. -1 means 0, as in Reverb.
       extensions: run with the operations of the table, in the process of its server; see
         `reprise.extensions`.
       signature: a nest of specs that items must match, or None. `reprise.specs.convert` lists
@@ -172,8 +189,8 @@ class Table:
       seed: the seed of the table's random choices. 0: derived from the server's seed and the name.
 
     Raises:
-      ValueError: the name is empty, max_size is not > 0, a leaf of the signature is not a spec, or
-        the limiter could block inserts and samples at the same time.
+      ValueError: the name is empty, max_size is not > 0, max_times_sampled is less than -1, a leaf of
+        the signature is not a spec, or the limiter could block inserts and samples at the same time.
     """
 
     def __init__(
@@ -194,8 +211,7 @@ class Table:
             raise ValueError("name must be nonempty")
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, got {name!r}")
-        if whole_number("max_size", max_size) <= 0:
-            raise ValueError(f"max_size ({max_size}) must be a positive integer")
+        _check_max_size(max_size)
         for role, selector in (("sampler", sampler), ("remover", remover)):
             if not isinstance(selector, pybind.ItemSelector):
                 made = isinstance(selector, (type, functools.partial))
@@ -208,9 +224,9 @@ class Table:
         self._rate_limiter = rate_limiter
         self._extensions = tuple(extensions)
         self._signature = _signature(signature)
-        self._max_bytes = whole_number("max_bytes", max_bytes, 0)
-        self._seed = whole_number("seed", seed, 0)
-        self._max_times_sampled = whole_number("max_times_sampled", max_times_sampled)
+        self._max_bytes = whole_number("max_bytes", max_bytes, 0, _MAX_UNSIGNED)
+        self._seed = whole_number("seed", seed, 0, _MAX_UNSIGNED)
+        self._max_times_sampled = _max_times_sampled(max_times_sampled)
         # Raises errors now, and not when there is a server.
         self._has_extensions = bool(self._build_extensions())
 
@@ -265,6 +281,7 @@ class Table:
             )
 
     @classmethod
+    @suggest_names
     def queue(
         cls,
         name: str,
@@ -280,12 +297,13 @@ class Table:
             remover=item_selectors.Fifo(),
             max_size=max_size,
             max_times_sampled=1,
-            rate_limiter=rate_limiters.Queue(max_size),
+            rate_limiter=rate_limiters.Queue(_check_max_size(max_size)),
             extensions=extensions,
             signature=signature,
         )
 
     @classmethod
+    @suggest_names
     def stack(
         cls,
         name: str,
@@ -301,7 +319,7 @@ class Table:
             remover=item_selectors.Lifo(),
             max_size=max_size,
             max_times_sampled=1,
-            rate_limiter=rate_limiters.Stack(max_size),
+            rate_limiter=rate_limiters.Stack(_check_max_size(max_size)),
             extensions=extensions,
             signature=signature,
         )
@@ -343,6 +361,7 @@ class Table:
         """
         return [Waiting.from_dict(self._name, call) for call in self._place.waiting()]
 
+    @suggest_names
     def replace(
         self,
         name: Optional[str] = None,

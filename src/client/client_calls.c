@@ -143,8 +143,9 @@ rp_status rp_client_mutate(rp_client *client, const char *table, const rp_mutati
     /* A NaN would make a table of a Reverb server unusable. */
     for (size_t i = 0; i < mutation->update_count; i++)
         if (isnan(mutation->updates[i].priority))
-            return rp_fail(err, RP_INVALID, "the priority of item %" PRIu64 " is not a number",
-                           mutation->updates[i].key);
+            return rp_fail(err, RP_INVALID,
+                           "table '%s': the priority of item %" PRIu64 " is not a number",
+                           table, mutation->updates[i].key);
     if (client->store != NULL) {
         st = rp_local_mutate(client, table, mutation, err);
     } else {

@@ -213,6 +213,26 @@ static void note_storage(rp_durable *d)
     }
 }
 
+/* Counts the items of all tables. RP_NO_RESOURCE. */
+static rp_status count_items(rp_durable *d, uint64_t *items)
+{
+    size_t count = rp_store_find_tables(d->store, NULL, 0), found;
+    rp_table **tables = rp_alloc_array(&d->alloc, count + 1, sizeof(rp_table *));
+
+    if (tables == NULL) return RP_NO_RESOURCE;
+    *items = 0;
+    found = rp_store_find_tables(d->store, tables, count);
+    for (size_t i = 0; i < found && i < count; i++) {
+        rp_table_info info;
+
+        rp_table_get_info(tables[i], &info);
+        *items += (uint64_t)info.size;
+        rp_table_unref(tables[i]);
+    }
+    rp_release(&d->alloc, tables, (count + 1) * sizeof(rp_table *));
+    return RP_OK;
+}
+
 /* Loads the directory and sets up the checkpointer. `*found_journal`: journal files existed. */
 static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_journal,
                          rp_error *err)
@@ -241,13 +261,14 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
     if (st == RP_OK) st = rp_recovery_settle(&r, err);
     if (st == RP_OK) st = rp_configured_apply(&configured, d->store, &changed, err);
     rp_configured_free(&configured);
+    if (st == RP_OK && count_items(d, &d->info.recovered_items) != RP_OK)
+        st = rp_fail(err, RP_NO_RESOURCE, "no memory to count the items");
     if (st != RP_OK) {
         rp_recovery_deinit(&r);
         return st;
     }
     assert(r.lsn >= before && r.segments != NULL);
     if (r.lsn > before) jump_keys(d, r.lsn);
-    d->info.recovered_items = r.items;
     d->info.last_checkpoint = r.checkpoint;
     *needs_checkpoint = r.is_fresh || !r.is_whole || !r.is_same || changed ||
                         (r.has_journal && d->options.mode == RP_DURABLE_CHECKPOINT);

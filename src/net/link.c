@@ -219,6 +219,24 @@ rp_link_result rp_link_handshake(rp_link *link)
     return result == RP_LINK_END ? fail(link) : result;
 }
 
+enum { TLS_ALERT = 0x15, TLS_MAJOR = 3 };
+
+void rp_link_say_tls(rp_link *link)
+{
+    /* A fatal alert of TLS 1.2, protocol_version: OpenSSL sends none to such peers. */
+    static const uint8_t alert[] = {TLS_ALERT, TLS_MAJOR, 3, 0, 2, 2, 70};
+
+    if (link->ssl == NULL || link->secured || ERR_GET_LIB(link->tls_error) != ERR_LIB_SSL ||
+        ERR_GET_REASON(link->tls_error) != SSL_R_WRONG_VERSION_NUMBER)
+        return;
+    (void)!send(link->fd, alert, sizeof alert, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+bool rp_link_is_alert(const uint8_t *data, size_t size)
+{
+    return size >= 2 && data[0] == TLS_ALERT && data[1] == TLS_MAJOR;
+}
+
 static size_t room_of(const struct iovec *parts, int part_count)
 {
     size_t room = 0;

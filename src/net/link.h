@@ -62,6 +62,13 @@ bool rp_link_is_hung_up(const rp_link *link);
 /* Continues the handshake. RP_LINK_OK once it has succeeded (at once for a plain link). */
 rp_link_result rp_link_handshake(rp_link *link);
 
+/* Tells a peer whose first bytes were not TLS that this link wants TLS, by an alert. Call it
+ * after a failed handshake. Does nothing after other failures. */
+void rp_link_say_tls(rp_link *link);
+/* Returns true if these first bytes of a peer are an alert of TLS. No frame of HTTP/2 with
+ * which a peer may begin has them. */
+bool rp_link_is_alert(const uint8_t *data, size_t size);
+
 /* The result of ALPN: true for "h2", false for "http/1.1" or none. Plain: false. */
 bool rp_link_is_h2(const rp_link *link);
 

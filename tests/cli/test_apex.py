@@ -126,6 +126,13 @@ def test_misuse_is_named(tmp_path, arguments, message):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("role", ["learner", "actor", "evaluator"])
+def test_a_part_that_never_reached_its_replay_fails(tmp_path, role):
+    done = run(tmp_path, "--env", "catch", "--role", role, "--replay", "localhost:1", "--seconds", 1, "--quiet")
+    assert done.returncode == 1
+    assert re.fullmatch(rf"reprise train: {role}: the replay was not reached in \d s: localhost:1: .*refused.*\n", done.stderr)
+
+
 def test_options_of_apex_are_no_options_of_dqn(tmp_path):
     done = subprocess.run([REPRISE, "train", "dqn", "--env", "catch", "--actors", "2"], cwd=tmp_path,
                           capture_output=True, text=True, timeout=LONG, env=clean_environment())

@@ -120,7 +120,7 @@ def test_roles_use_tls_and_tokens(tmp_path, part):
         assert done.stderr == f"reprise train: {why}. The parts need one with the role admin\n"
 
     plain = part(*line, "--role", "actor", REPRISE_TOKEN=tokens["admin"])
-    plain.until("for the replay: .*: the server closed the connection before its greeting: does it want TLS")
+    plain.until("for the replay: .*: the server wants TLS")
     assert plain.end() == 130
     parts = [part(*line, "--role", role, "--report-ca", "cert.pem", REPRISE_TOKEN=tokens["admin"])
              for role in ("learner", "actor", "evaluator")]

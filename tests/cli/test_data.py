@@ -297,7 +297,7 @@ def test_acknowledged_items_of_a_killed_server_are_converted(serve, tmp_path):
 
 @pytest.mark.parametrize("arguments, message", [
     (["frob", "x"], "unknown action 'frob'; there are list verify dump salvage convert"),
-    (["verfy", "x"], "unknown action 'verfy', did you mean 'verify'?"),
+    (["verfy", "x"], "unknown action 'verfy', did you mean 'verify'? (list verify dump salvage convert)"),
     (["list"], "usage: reprise data ACTION [OPTION...] DIR [PATH]; --help explains it"),
 ])
 def test_misuse_of_the_command(arguments, message):

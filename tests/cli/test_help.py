@@ -134,7 +134,7 @@ def test_version_is_that_of_the_project():
     (["serve", "--port"], "--port: needs N"),
     (["serve", "-p", "1"], "unknown option -p: options are long"),
     (["serve", "--port", "1", "--port", "2"], "--port: given twice"),
-    (["tables", "crate", "x"], "unknown action 'crate', did you mean 'create'?"),
+    (["tables", "crate", "x"], "unknown action 'crate', did you mean 'create'? (list create drop alter reset pause resume)"),
     (["tables"], "usage: reprise tables ACTION [OPTION...] [TABLE...]; --help explains it"),
     (["sample"], "usage: reprise sample [OPTION...] TABLE; --help explains it"),
     (["help", "--completion", "csh"], "--completion: expected bash, zsh or fish, got 'csh'"),

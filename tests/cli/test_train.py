@@ -79,6 +79,9 @@ def test_examples_of_train_eval_play_and_export(tmp_path):
 @pytest.mark.parametrize("arguments, message", [
     ([], "--env is missing: for example --env cartpole"),
     (["--env", "catch", "--noise", "1"], "--noise: dqn has no such setting"),
+    (["--env", "catch", "--learning-rate", "0.1"], "unknown option --learning-rate, did you mean --rate?"),
+    (["--env", "catch", "--total_timesteps", "9"], "unknown option --total_timesteps, did you mean --steps?"),
+    (["--env", "catch", "--gamma=0.9"], "unknown option --gamma, did you mean --discount?"),
     (["--env", "cartpol"], "--env: unknown 'cartpol', did you mean 'cartpole'?"),
     (["--env", "pendulum"], "dqn: needs discrete actions, and the environment has a box of 1"),
     (["--env", "catch", "--rate", "0"], "--rate: expected a number from 1e-12 to 1e+12, got '0'"),
@@ -90,6 +93,15 @@ def test_misuse_is_named(tmp_path, arguments, message):
     done = run(tmp_path, "train", "dqn", *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"reprise train: {message}\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("agent, message", [
+    ("dnq", "unknown agent 'dnq', did you mean 'dqn'? (dqn dpg sac apex-dqn apex-dpg apex-sac)"),
+    ("muzero", "unknown agent 'muzero'; there are dqn dpg sac apex-dqn apex-dpg apex-sac"),
+])
+def test_agents_are_named(tmp_path, agent, message):
+    done = run(tmp_path, "train", agent, "--env", "catch")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"reprise train: {message}\n")
 
 
 @pytest.mark.parametrize("arguments, message", [

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import reprise
+from reprise import _check
 
 
 def table(**options):
@@ -125,11 +126,118 @@ def test_an_insert_that_does_not_match_the_signature(step, text):
                              reprise.rate_limiters.MinSize(1)), r"write Uniform\(\)"),
     (lambda c: reprise.rate_limiters.SampleToInsertRatio(4.0, 10, 1.0),
      r"range is \[39, 41\], whose width 2 must be at least 8"),
+    (lambda c: reprise.rate_limiters.SampleToInsertRatio(4.0, 10, "9"), "a pair \\(lowest, highest\\), got '9'"),
+    (lambda c: reprise.rate_limiters.SampleToInsertRatio(4.0, 10, (1, 2, 3)), r"pair .* got \(1, 2, 3\)"),
+    (lambda c: reprise.rate_limiters.SampleToInsertRatio("4", 10, 9), "samples_per_insert must be a number, got '4'"),
+    (lambda c: reprise.rate_limiters.SampleToInsertRatio(4.0, 10, None), "error_buffer must be a number, got None"),
+    (lambda c: reprise.rate_limiters.Queue(0), "size must be >= 1, got 0"),
+    (lambda c: reprise.rate_limiters.Stack(1.5), "size must be an integer, got 1.5"),
+    (lambda c: reprise.Table.queue("q", 0), r"max_size \(0\) must be a positive integer"),
+    (lambda c: table(max_times_sampled=2**31), "max_times_sampled must be <= 2147483647"),
+    (lambda c: table(seed=2**64), "seed must be <= 18446744073709551615"),
+    (lambda c: reprise.selectors.Prioritized(-200), "priority_exponent must be from -100 to 100, got -200"),
+    (lambda c: reprise.selectors.Prioritized(float("nan")), "from -100 to 100, got nan"),
+    (lambda c: reprise.selectors.Prioritized(None), "priority_exponent must be a number, got None"),
+    (lambda c: reprise.TensorSpec(np.float32, (4,)), r"as in TensorSpec\(\(4,\), np.float32\), got .*float32.* as the shape"),
+    (lambda c: reprise.TensorSpec("float32", [3]), r"as in TensorSpec\(\(3,\), np.float32\), got 'float32'"),
+    (lambda c: reprise.TensorSpec((4.5,)), "a size must be an integer, .* got 4.5"),
+    (lambda c: reprise.TensorSpec((4,), "flaot32"), "unknown dtype 'flaot32', did you mean 'float32'"),
+    (lambda c: reprise.TensorSpec((4,), "xyz"), "unknown dtype 'xyz': there are bool, int8"),
+    (lambda c: reprise.TensorSpec((4,), 4), "what numpy.dtype\\(\\) takes, .* got 4"),
+    (lambda c: c.sampler("t", 2, beta="x"), "beta must be a number, got 'x'"),
+    (lambda c: c.sampler("t", 2, prefetch="2"), "prefetch must be an integer, got '2'"),
+    (lambda c: c.sampler("t", 2, streams=1.5), "streams must be an integer, got 1.5"),
+    (lambda c: c.sampler("t", 2, timeout="3"), "timeout must be a number, got '3'"),
+    (lambda c: c.insert([1.0], {"t": float("nan")}), "must not be nan. It is for table 't'"),
+    (lambda c: c.mutate_priorities("t", {7: float("nan")}), "table 't': the priority of item 7 is not a number"),
 ])
 def test_arguments_of_another_kind(call, text):
     with reprise.Server([table()]) as server:
         with pytest.raises((TypeError, ValueError), match=text):
             call(server.localhost_client())
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda c: table(max_times_sampld=1), r"Table\(\) has no option 'max_times_sampld': did you mean 'max_times_sampled'"),
+    (lambda c: reprise.Table.queue("q", maxsize=1), r"Table\.queue\(\) .*did you mean 'max_size'"),
+    (lambda c: table().replace(maxsize=1), r"Table\.replace\(\) .*did you mean 'max_size'"),
+    (lambda c: reprise.rate_limiters.MinSize(min_sise=1), "there are min_size_to_sample"),
+    (lambda c: reprise.selectors.Prioritized(exponent=1), "did you mean 'priority_exponent'"),
+    (lambda c: reprise.selectors.MinHeap(minheap=True), r"HeapSelector\(\) .*did you mean 'min_heap'"),
+    (lambda c: reprise.Server([table()], prot=1), r"Server\(\) .*did you mean 'port'"),
+    (lambda c: reprise.Client("localhost:1", tokn="x"), r"Client\(\) .*did you mean 'token'"),
+    (lambda c: reprise.Dataset(c, "t", 2, timout=4), r"Dataset\(\) .*did you mean 'timeout'"),
+    (lambda c: reprise.ReplayBuffer(9, {"x": ((), float)}, epsilom=1), r"ReplayBuffer\(\) .*did you mean 'epsilon'"),
+    (lambda c: c.trajectory_writer(num_keep_alive=1), "did you mean 'num_keep_alive_refs'"),
+    (lambda c: c.writer(max_sequence=3), "did you mean 'max_sequence_length'"),
+    (lambda c: c.sample("t", num_sample=3), "did you mean 'num_samples'"),
+    (lambda c: reprise.TensorSpec(shap=1), "did you mean 'shape'"),
+])
+def test_options_of_another_name(call, text):
+    with reprise.Server([table()]) as server:
+        with pytest.raises(TypeError, match=text):
+            call(server.localhost_client())
+
+
+def test_errors_of_another_kind_are_not_about_names():
+    with pytest.raises(TypeError, match="missing 4 required positional arguments"):
+        reprise.Table("t")
+    with pytest.raises(TypeError, match="multiple values for argument 'name'"):
+        table(name="t")
+
+
+@pytest.mark.parametrize("open_writer, text", [
+    (lambda c: c.writer(1), r"Append after Close has been called: .* client\.writer\(\)"),
+    (lambda c: c.trajectory_writer(1), r"make a new one with client\.trajectory_writer\(\)"),
+    (lambda c: c.structured_writer([pattern(lambda s: s["x"][-1:])]),
+     r"make a new one with client\.structured_writer\(\)"),
+])
+def test_an_append_after_close(open_writer, text):
+    with reprise.Server([table()]) as server:
+        writer = open_writer(server.localhost_client())
+        writer.append({"x": np.float32(0)})
+        writer.close()
+        with pytest.raises(reprise.StatusError, match=text):
+            writer.append({"x": np.float32(1)})
+
+
+def test_columns_of_another_name():
+    signature = {"obs": reprise.TensorSpec((3,), np.float32), "reward": reprise.TensorSpec((), np.float32)}
+    with reprise.Server([table(signature=signature)]) as server:
+        client = server.localhost_client()
+        client.insert({"obs": np.zeros(3, np.float32), "reward": np.float32(0)}, {"t": 1.0})
+        batch = next(iter(client.sampler("t", 1)))
+    with pytest.raises(KeyError) as raised:
+        batch["rewards"]
+    assert isinstance(raised.value, reprise.errors.UnknownColumnError)
+    assert str(raised.value) == ("the batch has no column 'rewards': did you mean 'reward'? "
+                                 "There are obs, reward.")
+    with pytest.raises(KeyError, match="the step has no column 'y': there are x"):
+        pattern(lambda step: step["y"][-1])
+    with pytest.raises(KeyError, match="^'x'$"):  # not of the step
+        pattern(lambda step: {}["x"])
+
+
+@pytest.mark.parametrize("package", ["torch", "jax"])
+def test_a_library_that_is_not_installed(package):
+    try:
+        __import__(package)
+    except ImportError:
+        with reprise.Server([table()]) as server:
+            with pytest.raises(ImportError, match=f"needs {package}, which is not installed: pip install {package}"):
+                getattr(server.localhost_client().sampler("t", 2), package)()
+
+
+def test_an_error_names_its_table_and_its_column_once():
+    signature = {"obs": reprise.TensorSpec((3,), np.float32)}
+    with reprise.Server([table(signature=signature)]) as server:
+        client = server.localhost_client()
+        with pytest.raises(ValueError) as raised:
+            client.insert({"obs": np.zeros(4, np.float32)}, {"t": 1.0})
+        assert str(raised.value).count("table 't'") == str(raised.value).count("'obs'") == 1
+    named = _check.name_columns(ValueError("item 1, column 0 'obs': shape, column 1: shape"),
+                                {0: "obs", 1: "reward"})
+    assert str(named) == "item 1, column 0 'obs': shape, column 1 ('reward'): shape"
 
 
 def test_a_batch_without_names():

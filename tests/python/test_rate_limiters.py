@@ -156,9 +156,9 @@ class TestSampleToInsertRatio:
         with pytest.raises(ValueError, match="above"):
             rate_limiters.SampleToInsertRatio(1.0, 0, (1.0, 9.0))
 
-    def test_a_numpy_scalar_is_refused_as_error_buffer(self):
-        with pytest.raises(TypeError):
-            rate_limiters.SampleToInsertRatio(1.0, 1, np.float32(4))
+    def test_a_numpy_scalar_is_a_number(self):
+        made = rate_limiters.SampleToInsertRatio(1.0, 1, np.float32(4))
+        assert made.internal_limiter == rate_limiters.SampleToInsertRatio(1.0, 1, 4.0).internal_limiter
 
 
 class TestInATable:

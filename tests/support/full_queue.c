@@ -55,14 +55,14 @@ void rp_test_free_all(rp_test_client **clients, int count)
     for (int i = 0; i < count; i++) rp_test_client_free(clients[i]);
 }
 
-/* Sends an item to the table "turns" on each call. */
+/* Sends an item to the table "loans" on each call. */
 static void send_items(rp_test_stream **calls, uint64_t first_key, size_t item_bytes)
 {
     rp_buf request;
 
     rp_buf_init(&request, rp_allocator_default());
     for (int i = 0; i < RP_TEST_FILLERS; i++) {
-        rp_test_put_insert(&request, "turns", first_key + (uint64_t)i, item_bytes);
+        rp_test_put_insert(&request, "loans", first_key + (uint64_t)i, item_bytes);
         rp_test_stream_put(calls[i], &request);
     }
     rp_buf_deinit(&request);
@@ -71,7 +71,7 @@ static void send_items(rp_test_stream **calls, uint64_t first_key, size_t item_b
 /* True if the first items have left the queue: one is in the table, the others wait for it. */
 static bool are_blocked(rp_test_live *live)
 {
-    return rp_test_live_info(live, "turns").waiting_inserts == RP_TEST_FILLERS - 1;
+    return rp_test_live_info(live, "loans").waiting_inserts == RP_TEST_FILLERS - 1;
 }
 
 size_t rp_test_fills(void)
@@ -82,7 +82,7 @@ size_t rp_test_fills(void)
 void rp_test_fill_with_messages(rp_test_live *live, rp_test_client **writers,
                                 rp_test_stream **calls, size_t item_bytes)
 {
-    const rp_table_options queue = {.name = "turns",
+    const rp_table_options queue = {.name = "loans",
                                     .sampler = {.kind = RP_FIFO},
                                     .remover = {.kind = RP_FIFO},
                                     .limiter = rp_limiter_queue(1),

@@ -36,7 +36,7 @@ void rp_test_free_all(rp_test_client **clients, int count);
  */
 size_t rp_test_fills(void);
 
-/* Connects RP_TEST_FILLERS writers. Their inserts wait for the table "turns", which takes one
+/* Connects RP_TEST_FILLERS writers. Their inserts wait for the table "loans", which takes one
  * item at a time, and their further messages fill the side of messages. */
 void rp_test_fill_with_messages(rp_test_live *live, rp_test_client **writers,
                                 rp_test_stream **calls, size_t item_bytes);

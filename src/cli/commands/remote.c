@@ -223,6 +223,7 @@ static const char *unavailable_hint(const char *text)
          "the server does not use TLS: leave out --tls, --ca and --cert"},
         {"unexpected eof", "if the server does not use TLS, leave out --tls, --ca and --cert"},
         {"certificate required", "--cert FILE and --key FILE give the client's certificate"},
+        {"wants TLS", "--tls connects with TLS, --ca FILE trusts the authority in FILE"},
         {"does it want TLS", "--tls connects with TLS, --ca FILE trusts the authority in FILE"},
         {"self-signed", "--ca FILE trusts the certificate in FILE"},
         {"unable to get local issuer", "--ca FILE trusts the authority in FILE"},

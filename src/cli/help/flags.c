@@ -65,10 +65,42 @@ const char *rp_next_word(const char **list, size_t *length)
     return *length > 0 ? word : NULL;
 }
 
+/* Returns the option of the command that a name of other programs stands for, or NULL. */
+static const char *option_synonym(const rp_command *c, const char *name)
+{
+    static const char *const words[][2] = {
+        {"batch-size", "batch"},
+        {"buffer-size", "capacity"},
+        {"env-id", "env"},
+        {"environment", "env"},
+        {"exploration-final-eps", "epsilon-last"},
+        {"exploration-initial-eps", "epsilon-first"},
+        {"gamma", "discount"},
+        {"learning-rate", "rate"},
+        {"learning-starts", "start"},
+        {"lr", "rate"},
+        {"max-grad-norm", "max-norm"},
+        {"n-envs", "copies"},
+        {"num-envs", "copies"},
+        {"replay-size", "capacity"},
+        {"target-update-interval", "target-every"},
+        {"tau", "target-rate"},
+        {"total-timesteps", "steps"},
+        {"train-freq", "steps-per-update"},
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (rp_edit_distance(name, words[i][0]) == 0)
+            for (size_t k = 0; k < rp_command_option_count(c); k++)
+                if (strcmp(rp_command_option(c, k)->name, words[i][1]) == 0) return words[i][1];
+    return NULL;
+}
+
 static rp_status unknown_option(const rp_command *c, const char *word, size_t length,
                                 rp_problem *problem)
 {
     rp_nearest nearest;
+    const char *best;
     char name[65] = "";
 
     if (length < sizeof name) memcpy(name, word, length);
@@ -76,10 +108,11 @@ static rp_status unknown_option(const rp_command *c, const char *word, size_t le
     rp_nearest_offer(&nearest, "help");
     for (size_t i = 0; i < rp_command_option_count(c); i++)
         rp_nearest_offer(&nearest, rp_command_option(c, i)->name);
-    if (rp_nearest_get(&nearest) != NULL)
+    best = option_synonym(c, name);
+    if (best == NULL) best = rp_nearest_get(&nearest);
+    if (best != NULL)
         return rp_problem_set(problem, NULL, "unknown option --%.*s, did you mean --%s?",
-                              (int)(length < 100 ? length : 100), word,
-                              rp_nearest_get(&nearest));
+                              (int)(length < 100 ? length : 100), word, best);
     return rp_problem_set(problem, NULL, "unknown option --%.*s; reprise %s --help lists them",
                           (int)(length < 100 ? length : 100), word, c->name);
 }
@@ -143,6 +176,7 @@ static const char *synonym(const char *word)
 
 static rp_status unknown_action(const rp_command *c, const char *word, rp_problem *problem)
 {
+    const char *what = c->action != NULL ? c->action : "action";
     const char *list = c->actions, *w, *best;
     char names[MAX_ACTIONS][ACTION_BYTES];
     rp_nearest nearest;
@@ -158,9 +192,9 @@ static rp_status unknown_action(const rp_command *c, const char *word, rp_proble
     best = synonym(word);
     if (best == NULL || !is_listed(c->actions, best)) best = rp_nearest_get(&nearest);
     if (best != NULL)
-        return rp_problem_set(problem, NULL, "unknown action '%.100s', did you mean '%s'?",
-                              word, best);
-    return rp_problem_set(problem, NULL, "unknown action '%.100s'; there are %s", word,
+        return rp_problem_set(problem, NULL, "unknown %s '%.100s', did you mean '%s'? (%s)",
+                              what, word, best, c->actions);
+    return rp_problem_set(problem, NULL, "unknown %s '%.100s'; there are %s", what, word,
                           c->actions);
 }
 

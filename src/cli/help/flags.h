@@ -48,6 +48,7 @@ typedef struct rp_command {
     const char *const *examples; /* complete command lines, terminated by NULL */
     const char *notes;           /* of help, below the examples; NULL: none */
     const char *actions;         /* allowed first words; NULL: any */
+    const char *action;          /* what errors call such a word; NULL: "action" */
     const rp_option *options;    /* of this command only */
     size_t option_count;
     const rp_options *shared; /* options shared with other commands; NULL: none */

@@ -505,6 +505,21 @@ static int part_failed(const rp_training *t, rp_status st, const rp_error *err)
     return rp_train_failed(reason);
 }
 
+/* RP_UNAVAILABLE: the part of a role has ended without one response of its replay. */
+static rp_status check_reached(const apex_run *r, rp_error *err)
+{
+    static const char away[] = "the replay: "; /* that the part waits for */
+    const rp_apex_part *p = r->parts;
+
+    if (r->part_count == 0 || p->version != 0 || p->steps != 0 ||
+        strncmp(p->waits_for, away, sizeof away - 1) != 0)
+        return RP_OK;
+    (void)snprintf(err->text, sizeof err->text, "%s: the replay was not reached in %lld s: %s",
+                   rp_apex_role_name(p->role), (long long)r->progress.seconds,
+                   p->waits_for + sizeof away - 1);
+    return RP_UNAVAILABLE;
+}
+
 /* Another role, on the replay elsewhere. */
 static int run_part(apex_run *r, rp_apex_role role, int64_t index)
 {
@@ -524,6 +539,7 @@ static int run_part(apex_run *r, rp_apex_role role, int64_t index)
     if (st == RP_OK) st = rp_train_open_reporter(t, &err);
     if (st == RP_OK) st = rp_apex_start(r->apex, role, index, &err);
     if (st == RP_OK) st = run_parts(r, &result, &err);
+    if (st == RP_OK && !result.stopped) st = check_reached(r, &err);
     if (role == RP_APEX_EVALUATOR && t->dir != NULL && r->apex != NULL &&
         rp_apex_get_parameters(r->apex, r->params, rp_apex_parameter_count(r->apex))) {
         rp_status saved = rp_train_save_policy(t, r->params, st == RP_OK ? &err : NULL);

@@ -368,6 +368,7 @@ const rp_command rp_train_command = {
     .examples = examples,
     .notes = notes,
     .actions = "dqn dpg sac apex-dqn apex-dpg apex-sac",
+    .action = "agent",
     .options = options,
     .option_count = RP_TRAIN_OPTIONS,
     .max_words = 1,

@@ -108,6 +108,8 @@ void rp_channel_read(rp_channel_call *call);
 /* Makes the loop watch the descriptor again. */
 void rp_channel_give_back(rp_channel_call *call);
 
+/* The address as the user wrote it. Valid as long as the channel. */
+const char *rp_channel_address(const rp_channel *channel);
 /* Writes the reason why there is no connection to `text`, "" if there is one. Any thread. */
 void rp_channel_why(const rp_channel *channel, char *text, size_t size);
 bool rp_channel_is_connected(const rp_channel *channel); /* any thread */

@@ -36,6 +36,11 @@ static void set_why(rp_channel *c, const char *why)
     rp_mutex_unlock(&c->mu);
 }
 
+const char *rp_channel_address(const rp_channel *channel)
+{
+    return channel->options.text;
+}
+
 void rp_channel_why(const rp_channel *channel, char *text, size_t size)
 {
     rp_channel *c = (rp_channel *)channel; /* for its lock */

@@ -260,6 +260,16 @@ static void end_gone(rp_peer *p)
     end(p, is_strange ? "what answers does not keep to HTTP/2" : "the server said goodbye");
 }
 
+/* Ends the connection if the server's first bytes say that it wants TLS. Returns true if so. */
+static bool end_plain(rp_peer *p, const uint8_t *first, size_t size)
+{
+    if (p->state != RP_PEER_GREETING || p->link.ssl != NULL || !rp_link_is_alert(first, size))
+        return false;
+    p->is_refused = true;
+    end(p, "the server wants TLS, and this client does not use it");
+    return true;
+}
+
 /* Reads once. Returns false when the descriptor has no more bytes, or the connection is over.
  */
 static bool read_some(rp_peer *p, size_t *total)
@@ -283,6 +293,7 @@ static bool read_some(rp_peer *p, size_t *total)
         return false;
     }
     assert(moved <= place_bytes + room);
+    if (end_plain(p, place != NULL ? place : buffer, moved)) return false;
     *total += moved;
     in_place = moved < place_bytes ? moved : place_bytes;
     if (in_place > 0) alive = rp_h2_receive(p->h2, place, in_place);

@@ -39,7 +39,8 @@ bool rp_remote_sink_reserve(rp_sink *sink, size_t count);
  * reservation. */
 void rp_remote_sink_put_reserved(rp_sink *sink, const rp_sink_item *items, size_t count);
 
-/* Calls `on_refused` on the loop thread whenever the server cannot be reached and the sink has
+/* Makes the sink one of several shards: errors of items that it rejects begin with its address.
+ * Calls `on_refused` on the loop thread whenever the server cannot be reached and the sink has
  * items that it has never sent. If the channel is away already, the sink counts as away from
  * now on, and finds out when the server is there. Call it once, before the first item; not on
  * the loop thread. */

@@ -45,8 +45,9 @@ typedef struct rp_remote_sink {
                           the loop will run soon ("is near", inbox.h) */
     rp_sent_chunks chunks;
     rp_item_list items;
-    uint64_t message; /* number of the last message */
-    uint64_t *keys;   /* of the items that one response confirms */
+    atomic_size_t gone_count; /* items that left the list; why() reads it, too */
+    uint64_t message;         /* number of the last message */
+    uint64_t *keys;           /* of the items that one response confirms */
     size_t key_capacity;
     rp_wire_insert wire_items[RP_REMOTE_ITEMS]; /* of the message that is being built */
     size_t probe_size, probe_out; /* while searching for a bad item (is_probing): items of the
@@ -68,7 +69,8 @@ typedef struct rp_remote_sink {
     void *refused_user;
 
     rp_inbox inbox;
-    rp_mutex mu; /* rank 84 */
+    atomic_size_t put_count; /* items that were ever put */
+    rp_mutex mu;             /* rank 84 */
     char why[RP_ERROR_TEXT_BYTES] RP_GUARDED_BY(mu);
 } rp_remote_sink;
 

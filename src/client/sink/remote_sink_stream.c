@@ -32,6 +32,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "chunk/chunk.h"
 #include "util/clock.h"
@@ -121,6 +122,10 @@ static rp_sink_item remove_item(rp_remote_sink *s, uint32_t slot)
 
     if (s->cursor == slot) s->cursor = item->next;
     if (s->unsent == slot) s->unsent = item->next;
+    /* Relaxed: why() may see an older value. */
+    atomic_store_explicit(&s->gone_count,
+                          atomic_load_explicit(&s->gone_count, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
     if (item->shares_chunks) rp_sent_chunks_on_confirmed(&s->chunks, item->item.trajectory);
     return rp_item_list_remove(&s->items, slot);
 }
@@ -128,8 +133,15 @@ static rp_sink_item remove_item(rp_remote_sink *s, uint32_t slot)
 static void refuse(rp_remote_sink *s, uint32_t slot, rp_status status, const char *text)
 {
     rp_sink_item item = remove_item(s, slot);
+    const char *address = rp_channel_address(s->channel);
+    char named[RP_ERROR_TEXT_BYTES];
 
     rp_trajectory_unref(item.trajectory);
+    /* One of several shards: the text says which, unless it does already. */
+    if (s->on_refused != NULL && strncmp(text, address, strlen(address)) != 0) {
+        (void)snprintf(named, sizeof named, "%.80s: %s", address, text);
+        text = named;
+    }
     s->events.on_settled(s->events.user, &item.key, 1, status, text);
 }
 
@@ -504,8 +516,14 @@ bool rp_remote_sink_reserve(rp_sink *sink, size_t count)
     return rp_inbox_reserve(&sink_of(sink)->inbox, count);
 }
 
+static void count_put(rp_remote_sink *s, size_t count)
+{
+    (void)atomic_fetch_add_explicit(&s->put_count, count, memory_order_relaxed);
+}
+
 void rp_remote_sink_put_reserved(rp_sink *sink, const rp_sink_item *items, size_t count)
 {
+    count_put(sink_of(sink), count);
     if (rp_inbox_put_reserved(&sink_of(sink)->inbox, items, count)) wake(sink_of(sink));
 }
 
@@ -514,8 +532,11 @@ static rp_status put(rp_sink *sink, const rp_sink_item *items, size_t count, rp_
     rp_remote_sink *s = sink_of(sink);
     bool wakes;
 
-    if (!rp_inbox_put(&s->inbox, items, count, &wakes))
+    count_put(s, count);
+    if (!rp_inbox_put(&s->inbox, items, count, &wakes)) {
+        (void)atomic_fetch_sub_explicit(&s->put_count, count, memory_order_relaxed);
         return rp_fail_memory(err, count * sizeof *items);
+    }
     if (wakes) wake(s);
     return RP_OK;
 }
@@ -537,6 +558,12 @@ static void why(rp_sink *sink, char *text, size_t size)
 {
     rp_remote_sink *s = sink_of(sink);
 
+    /* Items of other shards do not wait for this server. */
+    if (atomic_load_explicit(&s->put_count, memory_order_relaxed) ==
+        atomic_load_explicit(&s->gone_count, memory_order_relaxed)) {
+        if (size > 0) text[0] = '\0';
+        return;
+    }
     rp_mutex_lock(&s->mu);
     (void)snprintf(text, size, "%s", s->why);
     rp_mutex_unlock(&s->mu);
@@ -653,6 +680,8 @@ rp_status rp_remote_sink_new(rp_channel *channel, rp_runtime *runtime,
     s->pause_ns = MIN_PAUSE_NS;
     s->cursor = s->unsent = RP_MAP_NONE;
     atomic_init(&s->away_since, 0);
+    atomic_init(&s->put_count, 0);
+    atomic_init(&s->gone_count, 0);
     rp_sent_chunks_init(&s->chunks, alloc, seed);
     rp_item_list_init(&s->items, alloc, seed + 1);
     rp_inbox_init(&s->inbox, alloc);

@@ -46,7 +46,8 @@ typedef struct rp_sink_class {
      * they are settled, until the next call. The caller holds no lock. NULL: the sink keeps no
      * report back. */
     void (*await)(rp_sink *sink, uint64_t settled);
-    /* Writes to `text` why items are not settled yet, "" if that is not known. Any thread. */
+    /* Writes to `text` why items are not settled yet, "" if that is not known or if there are
+     * none. Any thread. */
     void (*why)(rp_sink *sink, char *text, size_t size);
     /* Drops unsettled items and frees the sink. on_settled is not called after it returns. Must
      * not be called from a callback. */

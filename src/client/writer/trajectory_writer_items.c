@@ -203,7 +203,10 @@ static rp_status check_item(rp_trajectory_writer *w, const rp_new_item *new, siz
     *pieces = 0;
     if (st != RP_OK) return st;
     if (new->table == NULL) return rp_fail(err, RP_INVALID, "no table was named");
-    if (isnan(new->priority)) return rp_fail(err, RP_INVALID, "the priority of an item is NaN");
+    if (isnan(new->priority))
+        return rp_fail(err, RP_INVALID,
+                       "table '%s': the priority of an item must be a number, got NaN",
+                       new->table);
     if (new->column_count < 1 || new->column_count > RP_MAX_COLUMNS)
         return rp_fail(err, RP_INVALID,
                        "the number of columns of an item must be in [1, %d], got %zu",

@@ -48,7 +48,7 @@ typedef struct rp_recovery {
      * the number of the first new segment. */
     uint64_t last_number, lsn, next_segment;
     bool has_journal; /* journal files exist */
-    uint64_t items, dropped;
+    uint64_t dropped;
     uint64_t *damaged; /* salvage: damaged segments, ascending */
     size_t damaged_count, damaged_capacity;
     /* private */

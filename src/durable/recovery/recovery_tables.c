@@ -554,12 +554,9 @@ static rp_status restore_table(rp_loading *l, size_t table, rp_error *err)
         from = (source){l, table, altered ? &s : NULL, &state};
         st = rp_table_restore(t, &state, &given, err);
     }
-    if (st == RP_OK) {
-        l->r->items += state.live;
-        if (!altered) {
-            l->kept.tables[table].table = rp_table_ref(t);
-            rp_table_set_unchanged(t);
-        }
+    if (st == RP_OK && !altered) {
+        l->kept.tables[table].table = rp_table_ref(t);
+        rp_table_set_unchanged(t);
     }
     free_survey(l, &s);
     rp_table_unref(t);

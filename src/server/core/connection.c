@@ -136,7 +136,7 @@ void rp_connection_close(rp_connection *c)
     c->state = RP_CONNECTION_CLOSED;
     rp_defer_forget_all(c);
     rp_connection_count(c); /* without bytes that would have arrived */
-    rp_connection_leave_turn_queue(c);
+    rp_connection_leave_loan_queue(c);
     if (c->h2 != NULL)
         rp_closing_add(&worker->closing, &c->closed, c->h2);
     else
@@ -285,6 +285,7 @@ static void shake_hands(rp_connection *c)
         return;
     }
     if (result != RP_LINK_OK) {
+        rp_link_say_tls(&c->link);
         rp_connection_refused(c, RP_REFUSED_TLS);
         rp_connection_close(c);
         return;
@@ -611,15 +612,15 @@ bool rp_connection_make_place(rp_worker *worker)
 static void feed(rp_connection *c)
 {
     if (!rp_connection_may_feed(c)) return;
-    rp_connection_leave_turn_queue(c);
+    rp_connection_leave_loan_queue(c);
     c->is_starved = false;
     rp_h2_make_room(c->h2);
 }
 
-/* Continues calls that wait for room, if there is room for one response by a turn (Q7). Called
+/* Continues calls that wait for room, if there is room for one response by a loan (Q7). Called
  * after a write, since the peer must have taken all responses, including those of this turn of
  * the loop. */
-static bool feed_by_turn(rp_connection *c)
+static bool feed_by_loan(rp_connection *c)
 {
     if (!c->is_starved || !rp_connection_may_draw(c)) return false;
     c->is_starved = false;
@@ -641,7 +642,7 @@ void rp_connection_flush(rp_connection *c)
     rp_task_flush_all(c);
     feed(c);
     outcome = c->ended_writing ? BROKEN : write_all(c);
-    if (outcome != BROKEN && feed_by_turn(c)) outcome = write_all(c);
+    if (outcome != BROKEN && feed_by_loan(c)) outcome = write_all(c);
     rp_connection_count(c);
     if (outcome == SOME) clean(c); /* continues when the socket is writable, not in this turn */
     if (outcome == BROKEN || rp_h2_is_ended(c->h2) ||

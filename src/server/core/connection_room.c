@@ -5,7 +5,7 @@
 
 #include "server/bounds/limits.h"
 
-enum { ARRIVING_BYTES = 16 << 10 }; /* that are in the socket before a message gets a turn */
+enum { ARRIVING_BYTES = 16 << 10 }; /* that are in the socket before a message gets a loan */
 
 static size_t own_bytes(const rp_connection *c, rp_queue_side side)
 {
@@ -27,7 +27,7 @@ bool rp_connection_has_room(rp_connection *c, rp_queue_side side, size_t bytes)
 
     if (room >= (bytes > 0 ? bytes : 1)) return true;
     if (side == RP_QUEUE_OUT && c->drawn != NULL &&
-        rp_drawn_turn_has(atomic_load_explicit(&c->drawn->turn, memory_order_relaxed), bytes))
+        rp_drawn_loan_has(atomic_load_explicit(&c->drawn->loan, memory_order_relaxed), bytes))
         return true;
     rp_queue_mark_short(&c->worker->server->budget, side, rp_loop_now(c->worker->loop));
     return false;
@@ -40,12 +40,12 @@ static void count(rp_connection *c, rp_queue_side side, size_t bytes)
     c->counted_bytes[side] = bytes;
 }
 
-static rp_turn_terms terms_of(const rp_connection *c, rp_queue_side side)
+static rp_loan_terms terms_of(const rp_connection *c, rp_queue_side side)
 {
     const rp_server_limits *limits = &c->worker->limits;
     int64_t longest_ms = side == RP_QUEUE_IN ? limits->message_grace_ms : limits->stall_ms;
 
-    return (rp_turn_terms){.lent_bytes = limits->message_bytes,
+    return (rp_loan_terms){.lent_bytes = limits->message_bytes,
                            .longest_ns = longest_ms * 1000000};
 }
 
@@ -62,73 +62,73 @@ static uint64_t moved_bytes(const rp_connection *c, rp_queue_side side)
 
 static bool ask(rp_connection *c, rp_queue_side side, size_t bytes)
 {
-    rp_turn_terms terms = terms_of(c, side);
+    rp_loan_terms terms = terms_of(c, side);
 
-    return rp_turn_ask(&c->worker->server->budget.turns[side], &c->turns[side], bytes, &terms,
+    return rp_loan_ask(&c->worker->server->budget.loans[side], &c->loans[side], bytes, &terms,
                        moved_bytes(c, side), rp_loop_now(c->worker->loop));
 }
 
-static void end_turn(rp_connection *c, rp_queue_side side)
+static void end_loan(rp_connection *c, rp_queue_side side)
 {
-    rp_turn_end(&c->worker->server->budget.turns[side], &c->turns[side]);
+    rp_loan_end(&c->worker->server->budget.loans[side], &c->loans[side]);
 }
 
-/* Whether the connection may add the `wanted` bytes of its messages in a turn. */
-static bool may_read_by_turn(rp_connection *c, size_t held, size_t wanted)
+/* Whether the connection may add the `wanted` bytes of its messages by a loan. */
+static bool may_read_by_loan(rp_connection *c, size_t held, size_t wanted)
 {
     size_t enough = wanted < ARRIVING_BYTES ? wanted : ARRIVING_BYTES, all = held + wanted;
 
-    if (!c->turns[RP_QUEUE_IN].has_loan) {
+    if (!c->loans[RP_QUEUE_IN].is_made) {
         if (rp_link_waiting(&c->link) < enough) {
-            end_turn(c, RP_QUEUE_IN); /* leaves the queue */
+            end_loan(c, RP_QUEUE_IN); /* leaves the queue */
             return false;
         }
-        c->held_before_turn = held;
+        c->held_before_loan = held;
     }
-    assert(c->held_before_turn <= held);
-    return ask(c, RP_QUEUE_IN, all - c->held_before_turn);
+    assert(c->held_before_loan <= held);
+    return ask(c, RP_QUEUE_IN, all - c->held_before_loan);
 }
 
-/* Called when no call that is not paused has an incomplete message. The turn continues while
+/* Called when no call that is not paused has an incomplete message. The loan continues while
  * paused calls hold messages that were read in it. */
-static void end_reading_by_turn(rp_connection *c, size_t held)
+static void end_reading_by_loan(rp_connection *c, size_t held)
 {
-    if (c->turns[RP_QUEUE_IN].has_loan && held > c->held_before_turn + RP_QUEUE_FLOOR_BYTES)
-        rp_turn_reduce(&c->worker->server->budget.turns[RP_QUEUE_IN], &c->turns[RP_QUEUE_IN],
-                       held - c->held_before_turn);
+    if (c->loans[RP_QUEUE_IN].is_made && held > c->held_before_loan + RP_QUEUE_FLOOR_BYTES)
+        rp_loan_reduce(&c->worker->server->budget.loans[RP_QUEUE_IN], &c->loans[RP_QUEUE_IN],
+                       held - c->held_before_loan);
     else
-        end_turn(c, RP_QUEUE_IN);
+        end_loan(c, RP_QUEUE_IN);
 }
 
 bool rp_connection_may_draw(rp_connection *c)
 {
-    rp_turn *turn = &c->turns[RP_QUEUE_OUT];
+    rp_loan *loan = &c->loans[RP_QUEUE_OUT];
 
-    if (turn->has_loan) return false;
+    if (loan->is_made) return false;
     if (c->wanted_bytes == 0 || rp_h2_queued_bytes(c->h2) > 0) {
-        end_turn(c, RP_QUEUE_OUT);
+        end_loan(c, RP_QUEUE_OUT);
         return false;
     }
     /* The peer cannot take responses that are still being made, so the connection stays in the
      * queue. */
     if (c->making_bytes > 0 || rp_drawn_bytes(c->drawn) > 0) return false;
     if (!ask(c, RP_QUEUE_OUT, c->wanted_bytes)) return false;
-    atomic_store_explicit(&c->drawn->turn, 2 * turn->bytes, memory_order_relaxed);
+    atomic_store_explicit(&c->drawn->loan, 2 * loan->bytes, memory_order_relaxed);
     return true;
 }
 
 void rp_connection_drew(rp_connection *c)
 {
-    /* Acquire: pairs with take_lent(), so that an item drawn in the turn is counted here.
-     * Otherwise rp_connection_count() would end the turn. */
-    assert(c->turns[RP_QUEUE_OUT].has_loan);
-    (void)atomic_exchange_explicit(&c->drawn->turn, 0, memory_order_acquire);
+    /* Acquire: pairs with take_lent(), so that an item drawn by the loan is counted here.
+     * Otherwise rp_connection_count() would end the loan. */
+    assert(c->loans[RP_QUEUE_OUT].is_made);
+    (void)atomic_exchange_explicit(&c->drawn->loan, 0, memory_order_acquire);
     rp_connection_count(c);
 }
 
-void rp_connection_leave_turn_queue(rp_connection *c)
+void rp_connection_leave_loan_queue(rp_connection *c)
 {
-    if (c->turns[RP_QUEUE_OUT].is_waiting) end_turn(c, RP_QUEUE_OUT);
+    if (c->loans[RP_QUEUE_OUT].is_waiting) end_loan(c, RP_QUEUE_OUT);
 }
 
 void rp_connection_add_work(rp_connection *c, const rp_message *response)
@@ -139,34 +139,34 @@ void rp_connection_add_work(rp_connection *c, const rp_message *response)
         1 + response->bytes.size / UNIT_COPIED + response->borrowed / UNIT_BORROWED;
 }
 
-bool rp_connection_has_turn(const rp_connection *c)
+bool rp_connection_has_loan(const rp_connection *c)
 {
-    return c->turns[RP_QUEUE_IN].has_loan || c->turns[RP_QUEUE_OUT].has_loan;
+    return c->loans[RP_QUEUE_IN].is_made || c->loans[RP_QUEUE_OUT].is_made;
 }
 
 void rp_connection_excuse(rp_connection *c, int64_t late_ns)
 {
     for (int side = 0; side < RP_QUEUE_SIDES; side++) {
-        if (!c->turns[side].has_loan) continue;
-        c->turns[side].since_ns += late_ns;
-        c->turns[side].paced_ns += late_ns;
+        if (!c->loans[side].is_made) continue;
+        c->loans[side].since_ns += late_ns;
+        c->loans[side].paced_ns += late_ns;
     }
 }
 
 bool rp_connection_is_behind(rp_connection *c, rp_queue_side side)
 {
-    rp_turn_terms terms = terms_of(c, side);
-    rp_turn *turn = &c->turns[side];
+    rp_loan_terms terms = terms_of(c, side);
+    rp_loan *loan = &c->loans[side];
     uint64_t moved = moved_bytes(c, side);
     int64_t now_ns = rp_loop_now(c->worker->loop);
 
-    /* If no bytes are awaited, all bytes of the turn have arrived. */
+    /* If no bytes are awaited, all bytes of the loan have arrived. */
     if (side == RP_QUEUE_IN && rp_h2_awaited_bytes(c->h2) == 0)
-        moved = turn->moved + turn->bytes;
+        moved = loan->moved + loan->bytes;
     /* The drawn item waits for other items of its call, or for the disk, not for the peer. */
     if (side == RP_QUEUE_OUT && rp_h2_queued_bytes(c->h2) == 0)
-        rp_turn_rest(turn, moved, now_ns);
-    return rp_turn_is_behind(&c->worker->server->budget.turns[side], turn, &terms, moved,
+        rp_loan_rest(loan, moved, now_ns);
+    return rp_loan_is_behind(&c->worker->server->budget.loans[side], loan, &terms, moved,
                              now_ns);
 }
 
@@ -179,16 +179,16 @@ static size_t reserve(rp_connection *c)
     if (c->state != RP_CONNECTION_H2) wanted = 0; /* nothing more is read */
     if (wanted > most) wanted = most;
     more = held + wanted > counted ? held + wanted - counted : 0;
-    if (c->held_before_turn > held) c->held_before_turn = held;
+    if (c->held_before_loan > held) c->held_before_loan = held;
     if (wanted == 0) { /* the usual case */
         c->intake.reserved = 0;
-        end_reading_by_turn(c, held);
+        end_reading_by_loan(c, held);
     } else {
         bool has_room = more == 0 || rp_connection_has_room(c, RP_QUEUE_IN, more);
 
-        if (has_room && !c->turns[RP_QUEUE_IN].has_loan) end_turn(c, RP_QUEUE_IN);
+        if (has_room && !c->loans[RP_QUEUE_IN].is_made) end_loan(c, RP_QUEUE_IN);
         rp_intake_reserve(&c->intake, counted, held, wanted,
-                          has_room || may_read_by_turn(c, held, wanted));
+                          has_room || may_read_by_loan(c, held, wanted));
     }
     assert(c->intake.reserved <= wanted);
     return held + c->intake.reserved;
@@ -200,10 +200,10 @@ void rp_connection_count(rp_connection *c)
 
     count(c, RP_QUEUE_IN, is_h2 ? reserve(c) : 0);
     count(c, RP_QUEUE_OUT, is_h2 ? rp_h2_queued_bytes(c->h2) + c->making_bytes : 0);
-    for (rp_queue_side side = 0; side < RP_QUEUE_SIDES && !is_h2; side++) end_turn(c, side);
-    if (c->turns[RP_QUEUE_OUT].has_loan && own_bytes(c, RP_QUEUE_OUT) == 0 &&
-        atomic_load_explicit(&c->drawn->turn, memory_order_relaxed) == 0)
-        end_turn(c, RP_QUEUE_OUT);
+    for (rp_queue_side side = 0; side < RP_QUEUE_SIDES && !is_h2; side++) end_loan(c, side);
+    if (c->loans[RP_QUEUE_OUT].is_made && own_bytes(c, RP_QUEUE_OUT) == 0 &&
+        atomic_load_explicit(&c->drawn->loan, memory_order_relaxed) == 0)
+        end_loan(c, RP_QUEUE_OUT);
     assert(is_h2 ||
            (c->counted_bytes[RP_QUEUE_IN] == 0 && c->counted_bytes[RP_QUEUE_OUT] == 0));
 }

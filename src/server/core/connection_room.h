@@ -43,20 +43,20 @@ void rp_connection_wait_for_room(rp_connection *connection, size_t bytes);
 /* Whether calls that wait for room may continue now. */
 bool rp_connection_may_feed(rp_connection *connection);
 
-/* Q7: whether a call of the connection that waits for room may draw an item in a turn. If true,
- * the turn has room for that item until rp_connection_drew() is called. */
+/* Q7: whether a call of the connection that waits for room may draw an item by a loan. If true,
+ * the loan has room for that item until rp_connection_drew() is called. */
 RP_NODISCARD bool rp_connection_may_draw(rp_connection *connection);
 void rp_connection_drew(rp_connection *connection);
-/* Stops waiting for a turn to draw. If the connection has a turn, the turn continues. */
-void rp_connection_leave_turn_queue(rp_connection *connection);
+/* Stops waiting for a loan to draw. If the connection has a loan, the loan continues. */
+void rp_connection_leave_loan_queue(rp_connection *connection);
 /* Adds the work for the bytes of a response to that of this turn of the loop (deferral.h): they
  * are copied, or at least written. */
 void rp_connection_add_work(rp_connection *connection, const rp_message *response);
-/* Whether the connection has a turn on any side. */
-bool rp_connection_has_turn(const rp_connection *connection);
-/* Whether the peer moves too few bytes on that side to keep its turn (turns.h, T3). */
+/* Whether the connection has a loan on any side. */
+bool rp_connection_has_loan(const rp_connection *connection);
+/* Whether the peer moves too few bytes on that side to keep its loan (loans.h, T3). */
 RP_NODISCARD bool rp_connection_is_behind(rp_connection *connection, rp_queue_side side);
-/* Extends the connection's turns by `late_ns`, the time for which the worker's thread was too
+/* Extends the connection's loans by `late_ns`, the time for which the worker's thread was too
  * busy to serve it. */
 void rp_connection_excuse(rp_connection *connection, int64_t late_ns);
 

@@ -96,8 +96,8 @@ struct rp_connection {
     int64_t pinged_ns;  /* when a ping was sent that has had no response; 0: none */
     int64_t headers_since_ns; /* since when settings or headers have been incomplete; 0: none */
     rp_intake intake;         /* its incomplete messages */
-    rp_turn turns[RP_QUEUE_SIDES]; /* its loans past the limits (queue_budget.h, Q7) */
-    size_t held_before_turn;       /* bytes of messages when the turn on RP_QUEUE_IN began */
+    rp_loan loans[RP_QUEUE_SIDES]; /* past the limits (queue_budget.h, Q7) */
+    size_t held_before_loan;       /* bytes of messages when the loan on RP_QUEUE_IN began */
 };
 
 /* Makes the worker call rp_connection_flush() at the end of this turn of its loop. */

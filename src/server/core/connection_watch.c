@@ -27,7 +27,7 @@ bool rp_connection_may_read(const rp_connection *c)
 
 bool rp_connection_is_held_up(const rp_connection *c)
 {
-    return !rp_connection_may_read(c) || c->is_starved || rp_connection_has_turn(c);
+    return !rp_connection_may_read(c) || c->is_starved || rp_connection_has_loan(c);
 }
 
 bool rp_connection_takes_time(const rp_connection *c, bool is_blocked)

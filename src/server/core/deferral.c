@@ -104,7 +104,7 @@ bool rp_defer_may_read(rp_connection *c)
 
     if (c->is_unread) return false;
     if (worker->unread == NULL && worker->work < READ_WORK) return true;
-    if (rp_link_waiting(&c->link) <= LARGE_READ_BYTES || rp_connection_has_turn(c) ||
+    if (rp_link_waiting(&c->link) <= LARGE_READ_BYTES || rp_connection_has_loan(c) ||
         !arm(worker))
         return true;
     c->prev_unread = worker->unread_last;
@@ -123,7 +123,7 @@ bool rp_defer_may_begin(rp_task *task, size_t size)
     if (worker->turn_of == task && worker->work < worker->turn_end) return true;
     if (task->is_deferred) return false;
     /* A loan is for this moment (Q7), and a closed connection soon ends its calls. */
-    if (c->turns[RP_QUEUE_OUT].has_loan || c->state == RP_CONNECTION_CLOSED) return true;
+    if (c->loans[RP_QUEUE_OUT].is_made || c->state == RP_CONNECTION_CLOSED) return true;
     if (size <= SMALL_BYTES && c->deferred == NULL && c != worker->continued) {
         if (worker->work < SMALL_TURN_WORK) return true;
     } else if (worker->work < RP_TURN_WORK && worker->deferring == NULL) {

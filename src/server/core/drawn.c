@@ -53,17 +53,17 @@ void rp_drawn_unref(rp_drawn *drawn)
     rp_release(&alloc, drawn, sizeof *drawn);
 }
 
-/* Q7: takes room from a turn in which nothing has been drawn yet. Returns the same as
- * rp_drawn_take(). The bytes are counted before `turn` is changed, because the connection ends
- * a turn without counted bytes. */
+/* Q7: takes room from a loan in which nothing has been drawn yet. Returns the same as
+ * rp_drawn_take(). The bytes are counted before `loan` is changed, because the connection ends
+ * a loan without counted bytes. */
 static size_t take_lent(rp_drawn *drawn, size_t least, size_t most)
 {
-    size_t turn = atomic_load_explicit(&drawn->turn, memory_order_relaxed);
-    size_t got = most < turn / 2 ? most : turn / 2;
+    size_t loan = atomic_load_explicit(&drawn->loan, memory_order_relaxed);
+    size_t got = most < loan / 2 ? most : loan / 2;
 
-    if (!rp_drawn_turn_has(turn, least)) return 0;
+    if (!rp_drawn_loan_has(loan, least)) return 0;
     (void)atomic_fetch_add_explicit(&drawn->bytes, got, memory_order_relaxed);
-    if (atomic_compare_exchange_strong_explicit(&drawn->turn, &turn, turn + 1,
+    if (atomic_compare_exchange_strong_explicit(&drawn->loan, &loan, loan + 1,
                                                 memory_order_release, memory_order_relaxed))
         return got;
     (void)atomic_fetch_sub_explicit(&drawn->bytes, got, memory_order_relaxed);
@@ -114,7 +114,7 @@ size_t rp_drawn_left(const rp_drawn *drawn, size_t mine)
 {
     size_t limit = atomic_load_explicit(&drawn->limit, memory_order_relaxed);
     size_t own = atomic_load_explicit(&drawn->bytes, memory_order_relaxed), room;
-    size_t turn = atomic_load_explicit(&drawn->turn, memory_order_relaxed);
+    size_t loan = atomic_load_explicit(&drawn->loan, memory_order_relaxed);
 
     assert(own >= mine);
     if (own - mine >= atomic_load_explicit(&drawn->connection_limit, memory_order_relaxed))
@@ -122,7 +122,7 @@ size_t rp_drawn_left(const rp_drawn *drawn, size_t mine)
     own += atomic_load_explicit(&drawn->counted, memory_order_relaxed);
     room = rp_queue_room(drawn->budget, limit,
                          rp_queue_published_side(drawn->budget, RP_QUEUE_OUT), own);
-    return rp_drawn_turn_has(turn, room) ? turn / 2 : room;
+    return rp_drawn_loan_has(loan, room) ? loan / 2 : room;
 }
 
 void rp_drawn_give(rp_drawn *drawn, size_t bytes)
@@ -140,10 +140,10 @@ void rp_drawn_give(rp_drawn *drawn, size_t bytes)
 
 void rp_drawn_untake(rp_drawn *drawn, size_t bytes)
 {
-    size_t turn = atomic_load_explicit(&drawn->turn, memory_order_relaxed);
+    size_t loan = atomic_load_explicit(&drawn->loan, memory_order_relaxed);
 
     rp_drawn_give(drawn, bytes);
-    if (turn % 2 == 1 && atomic_load_explicit(&drawn->bytes, memory_order_relaxed) == 0)
+    if (loan % 2 == 1 && atomic_load_explicit(&drawn->bytes, memory_order_relaxed) == 0)
         (void)atomic_compare_exchange_strong_explicit(
-            &drawn->turn, &turn, turn - 1, memory_order_relaxed, memory_order_relaxed);
+            &drawn->loan, &loan, loan - 1, memory_order_relaxed, memory_order_relaxed);
 }

@@ -8,7 +8,7 @@
  * Invariants:
  *   D1  budget->drawn_bytes is the sum of `bytes` of all rp_drawn, but for calls of take, give
  *       and untake that are in progress;
- *   D2  `turn` is odd only while items that were drawn by the connection's turn (Q7) are
+ *   D2  `loan` is odd only while items that were drawn by the connection's loan (Q7) are
  *       counted in `bytes`. */
 #ifndef RP_SERVER_CORE_DRAWN_H
 #define RP_SERVER_CORE_DRAWN_H
@@ -26,9 +26,9 @@ typedef struct rp_drawn {
     /* Copies of the worker's values, for other threads: rp_connection_update_drawn(). */
     atomic_size_t counted; /* other bytes of the connection on the side RP_QUEUE_OUT */
     atomic_size_t limit, connection_limit; /* of the side; connection_queued_bytes */
-    /* Q7: twice the bytes that may be drawn by the connection's turn, plus 1 if an item has
-     * been drawn by it. 0: nothing may be drawn by a turn. */
-    atomic_size_t turn;
+    /* Q7: twice the bytes that may be drawn by the connection's loan, plus 1 if an item has
+     * been drawn by it. 0: nothing may be drawn by a loan. */
+    atomic_size_t loan;
 } rp_drawn;
 
 /* Makes an rp_drawn with one reference. NULL if there is no memory. */
@@ -43,7 +43,7 @@ size_t rp_drawn_left(const rp_drawn *drawn, size_t mine);
 /* Returns bytes of items that were drawn and are in a response now, or were dropped. */
 void rp_drawn_give(rp_drawn *drawn, size_t bytes);
 /* As rp_draw_room.give: returns bytes that were taken for items that were then not drawn. If
- * rp_drawn_bytes() falls to 0, an item may be drawn by the turn again (Q7). Any thread. */
+ * rp_drawn_bytes() falls to 0, an item may be drawn by the loan again (Q7). Any thread. */
 void rp_drawn_untake(rp_drawn *drawn, size_t bytes);
 
 static inline size_t rp_drawn_bytes(const rp_drawn *drawn) /* NULL has none */
@@ -51,10 +51,10 @@ static inline size_t rp_drawn_bytes(const rp_drawn *drawn) /* NULL has none */
     return drawn != NULL ? atomic_load_explicit(&drawn->bytes, memory_order_relaxed) : 0;
 }
 
-/* Whether `turn`, a value of rp_drawn.turn, has room for an item of `bytes`. */
-static inline bool rp_drawn_turn_has(size_t turn, size_t bytes)
+/* Whether `loan`, a value of rp_drawn.loan, has room for an item of `bytes`. */
+static inline bool rp_drawn_loan_has(size_t loan, size_t bytes)
 {
-    return turn % 2 == 0 && turn / 2 >= bytes && turn > 0;
+    return loan % 2 == 0 && loan / 2 >= bytes && loan > 0;
 }
 
 #endif

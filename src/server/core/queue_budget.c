@@ -12,12 +12,12 @@ enum {
 void rp_queue_budget_init(rp_queue_budget *budget, const atomic_size_t *connection_count)
 {
     *budget = (rp_queue_budget){.connection_count = connection_count};
-    for (int side = 0; side < RP_QUEUE_SIDES; side++) rp_turns_init(&budget->turns[side]);
+    for (int side = 0; side < RP_QUEUE_SIDES; side++) rp_loans_init(&budget->loans[side]);
 }
 
 void rp_queue_budget_deinit(rp_queue_budget *budget)
 {
-    for (int side = 0; side < RP_QUEUE_SIDES; side++) rp_turns_deinit(&budget->turns[side]);
+    for (int side = 0; side < RP_QUEUE_SIDES; side++) rp_loans_deinit(&budget->loans[side]);
 }
 
 void rp_queue_publish(rp_queue_part *part)

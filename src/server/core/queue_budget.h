@@ -10,8 +10,7 @@
  *   - items that were drawn for calls and are in no response yet.
  * Each worker counts on its own thread. It publishes its changes whenever they exceed
  * PUBLISH_BYTES, and at the end of each turn of its event loop, so a small message costs no
- * shared atomic. (The turns of Q7 are something else.) Items are counted before they are drawn,
- * by the thread that draws (drawn.h).
+ * shared atomic. Items are counted before they are drawn, by the thread that draws (drawn.h).
  *
  * The limit queued_bytes has two sides, half of it each: bytes that peers send, and bytes that
  * are sent to them. A message may wait for an insert before it, and that insert for samples.
@@ -32,17 +31,17 @@
  *       refused, and waits only until its peer reads;
  *   Q6  a message whose size is known is counted as a whole, by the rules above, before more of
  *       it is read (intake.h). The limit message_bytes is at most X.
- *   Q7  connections that have no room by these rules take turns (turns.h). In a turn a
- *       connection has a loan of bytes past X. A side lends from two pools: message_bytes for
- *       loans of any size (or one larger loan, if the pool has no other loan out), and
- *       message_bytes / 8 for loans no larger than that. Besides, one loan at a time may grow
- *       beyond its pool, to at most message_bytes. Without turns, peers that stop reading or
- *       sending could keep a whole side from all others. A connection has a turn either
- *         - for the rest of its incomplete messages. It gets the turn when the socket holds
- *           ARRIVING_BYTES of that rest, or all of it. The turn ends when none of its messages
- *           is incomplete and paused calls hold no more than before the turn; or
- *         - for one item that one of its calls draws. It gets the turn when its peer has taken
- *           all earlier responses. The turn ends when the peer has taken this response.
+ *   Q7  connections that have no room by these rules get loans of bytes past X, one after
+ *       another (loans.h). A side lends from two pools: message_bytes for loans of any size (or
+ *       one larger loan, if the pool has no other loan out), and message_bytes / 8 for loans no
+ *       larger than that. Besides, one loan at a time may grow beyond its pool, to at most
+ *       message_bytes. Without loans, peers that stop reading or sending could keep a whole
+ *       side from all others. A connection has a loan either
+ *         - for the rest of its incomplete messages. It gets the loan when the socket holds
+ *           ARRIVING_BYTES of that rest, or all of it. The loan ends when none of its messages
+ *           is incomplete and paused calls hold no more than before the loan; or
+ *         - for one item that one of its calls draws. It gets the loan when its peer has taken
+ *           all earlier responses. The loan ends when the peer has taken this response.
  * Let M be message_bytes, I the size of the largest item and R that of the largest response. By
  * Q1 a side exceeds X by less than M or I; by Q7 its loans are at most 17/8 M, or 9/8 M + I for
  * items. So the count stays below L + M + I + 3 1/4 * M + max(M, I) + C * 3 * FLOOR_BYTES +
@@ -57,7 +56,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "server/bounds/turns.h"
+#include "server/bounds/loans.h"
 #include "server/metrics/metrics.h"
 #include "table/op.h"
 
@@ -77,7 +76,7 @@ typedef struct rp_queue_budget {
     atomic_size_t drawn_bytes; /* of items that were drawn for calls and are in no response
                                   yet */
     atomic_int_fast64_t short_ns[RP_QUEUE_SIDES]; /* when room was short last; 0: never */
-    rp_turns turns[RP_QUEUE_SIDES];
+    rp_loans loans[RP_QUEUE_SIDES];
 } rp_queue_budget;
 
 /* A worker's part of the count. A zeroed part has nothing to publish. */

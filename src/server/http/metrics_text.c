@@ -231,7 +231,7 @@ static double seconds(int64_t ns)
     X("disk_bytes", "gauge", "Bytes of data on disk.", (double)d->disk_bytes)                  \
     X("live_bytes", "gauge", "Bytes of data on disk that the newest state needs.",             \
       (double)d->live_bytes)                                                                   \
-    X("recovered_items", "gauge", "Items found when the server started.",                      \
+    X("recovered_items", "gauge", "Items of all tables once the server had started.",          \
       (double)d->recovered_items)                                                              \
     X("recovered_records", "gauge", "Journal records redone when the server started.",         \
       (double)d->recovered_records)                                                            \

@@ -278,7 +278,7 @@ def test_a_nan_priority_is_refused_before_sending(server, client, fresh):
     name = fresh("prioritized")
     [key] = drive(server, "write", name, 1, 1, "0.0")
     [said] = drive(server, "mutate", name, f"{key}=nan", status=1)
-    assert said == f"RP_INVALID: the priority of item {key} is not a number"
+    assert said == f"RP_INVALID: table '{name}': the priority of item {key} is not a number"
     assert len(drive(server, "sample", name, 3, 1000)) == 3
 
 

@@ -2,6 +2,7 @@
 #include "client/sink/shard_sink.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "support/streams.h"
@@ -244,6 +245,59 @@ static void items_wait_when_all_shards_are_lost(void **state)
     close_rig(&r);
 }
 
+static void a_refusal_names_its_shard(void **state)
+{
+    const char *address;
+    rig r;
+
+    (void)state;
+    open_rig(&r, RP_SPREAD_TURNS, 0);
+    for (size_t i = 1; i < SHARDS; i++) rp_test_live_add(&r.live[i], "some", 100);
+    for (uint64_t i = 0; i < SHARDS; i++) {
+        rp_sink_item item = rp_test_sink_item("some", i, 400);
+        assert_ok_err(r.sink->class->put(r.sink, &item, 1, &r.err), &r.err);
+    }
+    assert_true(rp_test_settled_await(r.settled, SHARDS));
+    address = rp_channel_address(r.line[0].channel);
+    if (strncmp(r.settled->text, address, strlen(address)) != 0)
+        fail_msg("%s is not in: %s", address, r.settled->text);
+    assert_non_null(strstr(r.settled->text, "some"));
+    close_rig(&r);
+}
+
+/* Waits until a shard can say why items wait for it. */
+static void await_reason(rig *r, size_t shard, char *text, size_t size)
+{
+    do {
+        (void)usleep(1000);
+        r->sink->class->why(r->sink, text, size);
+    } while (strstr(text, rp_channel_address(r->line[shard].channel)) == NULL);
+}
+
+static void only_shards_that_have_items_say_why(void **state)
+{
+    char text[4 * RP_ERROR_TEXT_BYTES];
+    rig r;
+
+    (void)state;
+    open_rig(&r, RP_SPREAD_TURNS, 0);
+    put_many(&r, 0, 30);
+    assert_true(rp_test_settled_await(r.settled, 30));
+    rp_test_live_end(&r.live[1]);
+    await_away(&r, 1);
+    put_many(&r, 30, 30); /* for the others */
+    assert_true(rp_test_settled_await(r.settled, 60));
+    r.sink->class->why(r.sink, text, sizeof text);
+    assert_string_equal(text, "");
+    rp_test_live_end(&r.live[0]);
+    rp_test_live_end(&r.live[2]);
+    await_away(&r, 0);
+    await_away(&r, 2);
+    put_many(&r, 60, 30);
+    for (size_t i = 0; i < SHARDS; i++) await_reason(&r, i, text, sizeof text);
+    close_rig(&r);
+}
+
 static void restarts_under_load(void **state)
 {
     enum { ROUNDS = 6 };
@@ -274,6 +328,8 @@ RP_TESTS(shard_sink)
         cmocka_unit_test(items_of_a_shard_that_never_listened_go_to_the_others_at_once),
         cmocka_unit_test(a_lost_shard_keeps_only_what_was_sent_to_it),
         cmocka_unit_test(items_wait_when_all_shards_are_lost),
+        cmocka_unit_test(a_refusal_names_its_shard),
+        cmocka_unit_test(only_shards_that_have_items_say_why),
         cmocka_unit_test(restarts_under_load),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -239,6 +239,33 @@ static void a_refused_certificate_is_said_by_the_next_item(void **state)
     rp_test_live_stop(&live);
 }
 
+static void a_server_that_wants_tls_is_said_by_the_next_item(void **state)
+{
+    rp_test_certificates c;
+    rp_test_identity server;
+    rp_server_options options = {0};
+    rp_trajectory_writer *writer;
+    rp_client *client;
+    rp_test_live live;
+    rp_error err;
+
+    (void)state;
+    rp_test_certificates_init(&c);
+    server = rp_test_issue(&c, "server", "localhost", 9);
+    options.security.certificate_file = server.certificate;
+    options.security.key_file = server.key;
+    rp_test_live_start(&live, &options);
+    client = client_of(&live, NULL);
+    writer = open_writer(client);
+    assert_fails(write_item(writer, "replay", &err), RP_UNAVAILABLE, &err,
+                 "the server wants TLS");
+    assert_int_equal(rp_trajectory_writer_pending(writer), 0);
+    rp_trajectory_writer_free(writer);
+    rp_client_free(client);
+    rp_test_certificates_deinit(&c);
+    rp_test_live_stop(&live);
+}
+
 static void an_unknown_token_is_said_by_the_next_item(void **state)
 {
     /* of the token "reader" */
@@ -278,6 +305,7 @@ RP_TESTS(writer_away)
         cmocka_unit_test(batches_are_taken_while_nobody_listens),
         cmocka_unit_test(items_are_checked_when_the_server_is_back),
         cmocka_unit_test(a_refused_certificate_is_said_by_the_next_item),
+        cmocka_unit_test(a_server_that_wants_tls_is_said_by_the_next_item),
         cmocka_unit_test(an_unknown_token_is_said_by_the_next_item),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

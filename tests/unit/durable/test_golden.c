@@ -77,6 +77,7 @@ static void check_store(const char *root, const char *damaged, const known *tabl
 {
     rp_sim *disk = disk_of(root);
     rp_test_rig rig;
+    uint64_t items = 0;
 
     if (damaged != NULL) assert_true(rp_sim_flip(disk, damaged, 8 * 70));
     rp_test_rig_init(&rig, disk, NULL);
@@ -90,10 +91,12 @@ static void check_store(const char *root, const char *damaged, const known *tabl
 
         assert_true(rp_table_check(t));
         assert_int_equal(info.size, tables[i].size);
+        items += (uint64_t)info.size;
         assert_int_equal(info.inserts, tables[i].inserts);
         assert_int_equal(info.samples, tables[i].samples);
         assert_int_equal(rp_table_digest(t), tables[i].digest);
     }
+    assert_int_equal(rp_test_rig_info(&rig).recovered_items, items);
     rp_test_rig_save(&rig); /* and it can be written to */
     rp_test_rig_deinit(&rig);
     rp_sim_free(disk);

@@ -18,7 +18,7 @@ enum {
     EACH = 8 << 10, /* that each connection may */
     BOUND = LIMIT + LOOPS * STEP + (PEERS + 1) * EACH,
     BEGUN = 4 * MIB, /* a message that does not end */
-    /* Three quarters of a side, a message that was added then, and all loans (turns.h). */
+    /* Three quarters of a side, a message that was added then, and all loans (loans.h). */
     MESSAGES_BOUND = LIMIT / 8 * 3 + BEGUN + LIMIT / 16 * 17 + (PEERS + 1) * EACH,
 };
 
@@ -463,7 +463,7 @@ static void messages_of_blocked_writers_leave_budget_for_samples(void **state)
         assert_non_null(learner = rp_test_live_connect(&s.live));
         samples = rp_test_client_open(learner, RP_TEST_REVERB "SampleStream");
         rp_buf_init(&request, rp_allocator_default());
-        rp_test_put_sample(&request, "turns", (int64_t)all, -2);
+        rp_test_put_sample(&request, "loans", (int64_t)all, -2);
         rp_test_stream_put(samples, &request);
         for (int i = 0;
              i < RP_TEST_STEPS && samples->message_count < all && !learner->is_closed; i++) {

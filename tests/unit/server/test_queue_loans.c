@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Room beyond the limit queued_bytes (server/bounds/turns.h): when stalled peers have filled a
- * side of it, others continue, and peers that do not use their turn are closed. */
+/* Room beyond the limit queued_bytes (server/bounds/loans.h): when stalled peers have filled a
+ * side of it, others continue, and peers that do not use their loan are closed. */
 #include "support/full_queue.h"
 #include "wire/fields.h"
 
@@ -17,11 +17,11 @@ static void put_draw_until(rp_buf *out, int64_t count, int64_t timeout_ms)
 /* Bytes that a side has lent. */
 static size_t lent_of(rp_test_live *live, rp_queue_side side)
 {
-    rp_turns *turns = &live->server->budget.turns[side];
+    rp_loans *loans = &live->server->budget.loans[side];
 
-    rp_mutex_lock(&turns->lock);
-    size_t bytes = turns->lent[RP_TURN_ANY] + turns->lent[RP_TURN_SMALL];
-    rp_mutex_unlock(&turns->lock);
+    rp_mutex_lock(&loans->lock);
+    size_t bytes = loans->lent[RP_LOAN_ANY] + loans->lent[RP_LOAN_SMALL];
+    rp_mutex_unlock(&loans->lock);
     return bytes;
 }
 
@@ -32,7 +32,7 @@ static size_t lent(rp_test_live *live)
 
 /* Writers that wait for a table fill the side of messages. Others still come in, with
  * messages that are larger than their share. */
-static void messages_have_their_turn_in_a_full_queue(void **state)
+static void messages_have_their_loan_in_a_full_queue(void **state)
 {
     enum { OTHERS = 4 };
     rp_test_client *writers[RP_TEST_FILLERS], *others[OTHERS];
@@ -58,16 +58,16 @@ static void messages_have_their_turn_in_a_full_queue(void **state)
     }
 
     for (int i = 0; i < OTHERS; i++) assert_true(rp_test_await_confirmed(inserts[i], 1));
-    assert_int_equal(rp_test_live_info(&live, "turns").samples, 0); /* they wait as before */
+    assert_int_equal(rp_test_live_info(&live, "loans").samples, 0); /* they wait as before */
     rp_buf_deinit(&request);
     rp_test_free_all(writers, RP_TEST_FILLERS);
     rp_test_free_all(others, OTHERS);
     rp_test_live_stop(&live);
 }
 
-/* A connection that has the turn begins messages on many calls: it may add one message, not
+/* A connection that has the loan begins messages on many calls: it may add one message, not
  * one for each call. */
-static void a_turn_is_for_one_message(void **state)
+static void a_loan_is_for_one_message(void **state)
 {
     enum { BEGUN = 40 };
     static const uint8_t zeros[MIB];
@@ -109,7 +109,7 @@ static void begin_message(rp_test_stream *call, uint32_t bytes, const uint8_t *d
     rp_test_stream_send_raw(call, data, size);
 }
 
-/* Two connections have a turn each and begin a second message, so that their loans have to grow
+/* Two connections have a loan each and begin a second message, so that their loans have to grow
  * past what may be lent. All messages come in, one connection after the other. */
 static void turns_that_grow_do_not_block_each_other(void **state)
 {
@@ -164,8 +164,8 @@ static void turns_that_grow_do_not_block_each_other(void **state)
 }
 
 /* A connection whose calls take turns to send, so that always one of its messages is
- * incomplete, does not keep its turn for ever. */
-static void a_turn_passes_to_the_next_connection(void **state)
+ * incomplete, does not keep its loan for ever. */
+static void a_loan_passes_to_the_next_connection(void **state)
 {
     enum { BOTH = 2, SENDS = 4000 };
     rp_test_client *writers[RP_TEST_FILLERS], *greedy, *other;
@@ -223,8 +223,8 @@ static rp_test_client *connect_hog(rp_test_live *live, size_t sent)
     return hog;
 }
 
-/* Messages that are begun and do not arrive have no turn: nobody has to wait for them. */
-static void stalled_messages_get_no_turn(void **state)
+/* Messages that are begun and do not arrive have no loan: nobody has to wait for them. */
+static void stalled_messages_get_no_loan(void **state)
 {
     rp_test_client *writers[RP_TEST_FILLERS], *hogs[HOGS], *writer;
     rp_test_stream *calls[RP_TEST_FILLERS], *insert;
@@ -235,7 +235,7 @@ static void stalled_messages_get_no_turn(void **state)
     rp_test_start_queue(&live, 600000, 600000);
     rp_test_fill_with_messages(&live, writers, calls, MIB);
     for (int i = 0; i < HOGS; i++) hogs[i] = connect_hog(&live, 100);
-    for (int i = 0; i < 100; i++) { /* they may ask for a turn several times */
+    for (int i = 0; i < 100; i++) { /* they may ask for a loan several times */
         rp_test_step_all(hogs, HOGS);
         (void)rp_test_client_step(hogs[0], 5);
     }
@@ -254,9 +254,9 @@ static void stalled_messages_get_no_turn(void **state)
     rp_test_live_stop(&live);
 }
 
-/* Peers send enough to have a turn, stop, and connect again when they are closed. A writer
+/* Peers send enough to have a loan, stop, and connect again when they are closed. A writer
  * waits for those that came before it, once. */
-static void messages_that_stall_lose_their_turn(void **state)
+static void messages_that_stall_lose_their_loan(void **state)
 {
     rp_test_client *writers[RP_TEST_FILLERS], *hogs[HOGS], *writer;
     rp_test_stream *calls[RP_TEST_FILLERS], *insert;
@@ -298,26 +298,26 @@ static void messages_that_stall_lose_their_turn(void **state)
     rp_test_live_stop(&live);
 }
 
-/* Fills the windows of calls that wait for the table "turns", while another call of the same
- * connection has a turn; then the call gives its message up. */
+/* Fills the windows of calls that wait for the table "loans", while another call of the same
+ * connection has a loan; then the call gives its message up. */
 static rp_test_client *fill_windows(rp_test_live *live, uint64_t key)
 {
     enum { PAUSED = 2, WINDOW = 3500000 };
     static const uint8_t zeros[WINDOW];
     rp_test_client *client = rp_test_live_connect(live);
     rp_test_stream *paused[PAUSED], *large;
-    int64_t waiting = rp_test_live_info(live, "turns").waiting_inserts;
+    int64_t waiting = rp_test_live_info(live, "loans").waiting_inserts;
     rp_buf request;
 
     assert_non_null(client);
     rp_buf_init(&request, rp_allocator_default());
     for (int i = 0; i < PAUSED; i++) {
         paused[i] = rp_test_client_open(client, RP_TEST_REVERB "InsertStream");
-        rp_test_put_insert(&request, "turns", key + (uint64_t)i, 64);
+        rp_test_put_insert(&request, "loans", key + (uint64_t)i, 64);
         rp_test_stream_put(paused[i], &request);
     }
     for (int i = 0;
-         i < RP_TEST_STEPS && rp_test_live_info(live, "turns").waiting_inserts == waiting; i++)
+         i < RP_TEST_STEPS && rp_test_live_info(live, "loans").waiting_inserts == waiting; i++)
         (void)rp_test_client_step(client, 1);
     large = rp_test_client_open(client, RP_TEST_REVERB "InsertStream");
     begin_message(large, LENT - MIB, zeros, 64 << 10);
@@ -330,9 +330,9 @@ static rp_test_client *fill_windows(rp_test_live *live, uint64_t key)
     return client;
 }
 
-/* What calls that are paused have come to hold by a turn is lent as long as they hold it: the
+/* What calls that are paused have come to hold by a loan is lent as long as they hold it: the
  * next connection does not add as much again. */
-static void windows_of_paused_calls_are_not_filled_by_turns(void **state)
+static void windows_of_paused_calls_are_not_filled_by_loans(void **state)
 {
     enum { MANY = 4, MOST = RP_TEST_FULL_SIDE + 2 * LENT };
     rp_test_client *writers[RP_TEST_FILLERS], *many[MANY];
@@ -372,7 +372,7 @@ static size_t draw(rp_test_client *client, int64_t count)
 
 /* Answers that are not read fill their side. Learners that read have their samples, one item at
  * a time. */
-static void samples_have_their_turn_in_a_full_queue(void **state)
+static void samples_have_their_loan_in_a_full_queue(void **state)
 {
     enum { READERS = 7 };
     rp_test_client *readers[READERS], *learner;
@@ -416,9 +416,9 @@ static void ask_again(rp_test_live *live, rp_test_client **learner, rp_test_stre
     rp_buf_deinit(&request);
 }
 
-/* Readers have all turns that there are, take nothing, and connect again when they are closed.
+/* Readers have all loans that there are, take nothing, and connect again when they are closed.
  * A learner waits for those that came before it, once. */
-static void readers_that_read_nothing_lose_their_turn(void **state)
+static void readers_that_read_nothing_lose_their_loan(void **state)
 {
     rp_test_client *readers[PEERS], *learner;
     rp_test_stream *calls[PEERS], *samples = NULL;
@@ -452,7 +452,7 @@ static void readers_that_read_nothing_lose_their_turn(void **state)
 
 /* Readers that take a few bytes now and then are ended once another sample waits for the room
  * of their answers. */
-static void readers_that_read_too_slowly_lose_their_turn(void **state)
+static void readers_that_read_too_slowly_lose_their_loan(void **state)
 {
     rp_test_client *readers[PEERS], *learner;
     rp_test_stream *calls[PEERS], *samples = NULL;
@@ -480,7 +480,7 @@ static void readers_that_read_too_slowly_lose_their_turn(void **state)
     rp_test_live_stop(&live);
 }
 
-/* Samples that are not read fill the queue, and have all turns that there are: a call that
+/* Samples that are not read fill the queue, and have all loans that there are: a call that
  * waits for its room ends in time. */
 static void a_sample_that_waits_for_budget_times_out(void **state)
 {
@@ -509,21 +509,21 @@ static void a_sample_that_waits_for_budget_times_out(void **state)
     rp_test_live_stop(&live);
 }
 
-/* The connections that wait for a turn to draw at least so many bytes: their number, and since
+/* The connections that wait for a loan to draw at least so many bytes: their number, and since
  * when the last of them has waited. */
 static int waiting_to_draw(rp_test_live *live, size_t least, int64_t *since_ns)
 {
-    rp_turns *turns = &live->server->budget.turns[RP_QUEUE_OUT];
+    rp_loans *loans = &live->server->budget.loans[RP_QUEUE_OUT];
     int count = 0;
 
     *since_ns = 0;
-    rp_mutex_lock(&turns->lock);
-    for (const rp_turn *turn = turns->line.first; turn != NULL; turn = turn->next) {
-        if (turn->bytes < least) continue;
-        *since_ns = turn->since_ns;
+    rp_mutex_lock(&loans->lock);
+    for (const rp_loan *loan = loans->line.first; loan != NULL; loan = loan->next) {
+        if (loan->bytes < least) continue;
+        *since_ns = loan->since_ns;
         count++;
     }
-    rp_mutex_unlock(&turns->lock);
+    rp_mutex_unlock(&loans->lock);
     return count;
 }
 
@@ -539,7 +539,7 @@ static int64_t await_line(rp_test_live *live, rp_test_client *client, size_t lea
 }
 
 /* Connects a learner, and readers that take nothing and have all room for samples and all
- * loans. The table "large" has an item of 2 MiB, so that its turn differs from theirs. */
+ * loans. The table "large" has an item of 2 MiB, so that its loan differs from theirs. */
 static rp_test_client *start_full(rp_test_live *live, rp_test_client **readers)
 {
     const rp_table_options large = {.name = "large",
@@ -574,8 +574,8 @@ static rp_test_stream *ask_for_sample(rp_test_client *client, const char *table)
     return call;
 }
 
-/* A connection that waits for a turn and has ordinary room before does not wait any more. */
-static void a_connection_with_budget_leaves_the_queue_of_turns(void **state)
+/* A connection that waits for a loan and has ordinary room before does not wait any more. */
+static void a_connection_with_budget_leaves_the_queue_of_loans(void **state)
 {
     rp_test_client *readers[PEERS], *learner;
     rp_test_stream *sample;
@@ -593,7 +593,7 @@ static void a_connection_with_budget_leaves_the_queue_of_turns(void **state)
     rp_test_live_stop(&live);
 }
 
-/* Other calls of a connection that waits for a turn to draw are answered. As its peer takes the
+/* Other calls of a connection that waits for a loan to draw are answered. As its peer takes the
  * answers, it keeps its place. */
 static void other_responses_do_not_cost_the_place_in_the_queue(void **state)
 {
@@ -621,7 +621,7 @@ static void other_responses_do_not_cost_the_place_in_the_queue(void **state)
     rp_test_live_stop(&live);
 }
 
-/* A call that has drawn an item by a turn waits for its table, until it goes on with what it
+/* A call that has drawn an item by a loan waits for its table, until it goes on with what it
  * has. Its peer has nothing to take meanwhile, so it is not too slow. */
 static void a_reader_without_pending_data_is_not_behind(void **state)
 {
@@ -677,21 +677,21 @@ static void a_reader_without_pending_data_is_not_behind(void **state)
     rp_test_live_stop(&live);
 }
 
-RP_TESTS(queue_turns)
+RP_TESTS(queue_loans)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_have_their_turn_in_a_full_queue),
-        cmocka_unit_test(a_turn_is_for_one_message),
+        cmocka_unit_test(messages_have_their_loan_in_a_full_queue),
+        cmocka_unit_test(a_loan_is_for_one_message),
         cmocka_unit_test(turns_that_grow_do_not_block_each_other),
-        cmocka_unit_test(a_turn_passes_to_the_next_connection),
-        cmocka_unit_test(stalled_messages_get_no_turn),
-        cmocka_unit_test(messages_that_stall_lose_their_turn),
-        cmocka_unit_test(windows_of_paused_calls_are_not_filled_by_turns),
-        cmocka_unit_test(samples_have_their_turn_in_a_full_queue),
-        cmocka_unit_test(readers_that_read_nothing_lose_their_turn),
-        cmocka_unit_test(readers_that_read_too_slowly_lose_their_turn),
+        cmocka_unit_test(a_loan_passes_to_the_next_connection),
+        cmocka_unit_test(stalled_messages_get_no_loan),
+        cmocka_unit_test(messages_that_stall_lose_their_loan),
+        cmocka_unit_test(windows_of_paused_calls_are_not_filled_by_loans),
+        cmocka_unit_test(samples_have_their_loan_in_a_full_queue),
+        cmocka_unit_test(readers_that_read_nothing_lose_their_loan),
+        cmocka_unit_test(readers_that_read_too_slowly_lose_their_loan),
         cmocka_unit_test(a_sample_that_waits_for_budget_times_out),
-        cmocka_unit_test(a_connection_with_budget_leaves_the_queue_of_turns),
+        cmocka_unit_test(a_connection_with_budget_leaves_the_queue_of_loans),
         cmocka_unit_test(other_responses_do_not_cost_the_place_in_the_queue),
         cmocka_unit_test(a_reader_without_pending_data_is_not_behind),
     };

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loans: connections borrow bytes beyond the limit of queued bytes, one after another. Bytes
+ * that peers send and bytes that are sent to peers have a limit each (the two sides,
+ * queue_budget.h).
+ *
+ * Peers that stop sending or reading may fill a side for a long time. So a side lends bytes
+ * past its limit to connections that have no room within the limit. The rules are:
+ *   T1  there are two pools: `lent_bytes` for loans of any size, and an eighth of that for
+ *       small loans, which are no larger than that eighth. A loan is made if its pool has
+ *       enough bytes left; the pool for any size also makes a loan larger than itself if it has
+ *       no other loan out. A loan grows under the same condition, or by T4;
+ *   T2  connections wait in a queue. The next loan of a pool goes to the connection that has
+ *       waited longest of those that may use the pool. To compare waits, each is divided by the
+ *       time that the loan itself may take (T3). Until the pool has enough bytes for that
+ *       connection, no other one gets a loan from it, even if a smaller loan would fit. So
+ *       small loans wait for each other only, and never for large ones;
+ *   T3  a connection keeps its loan as long as its peer moves the bytes (sends or reads them,
+ *       by side) fast enough. For the first 64th of `longest_ns` the peer need not move any.
+ *       After that it has a 16th of `longest_ns` plus a second for each MiB of the loan, but at
+ *       most the rest of `longest_ns`. When some part of this time has passed, the peer must
+ *       have moved at least the same part of the bytes. These times begin when the peer has
+ *       bytes to move. Whatever the pace, a loan may last at most `longest_ns` from when it was
+ *       made. A connection that breaks these rules is closed, but only while another connection
+ *       waits in the queue for the lent bytes, or waits for its own loan to grow;
+ *   T4  one loan at a time may grow beyond its pool, up to `lent_bytes`. If no loan is beyond
+ *       its pool, the one that has waited longest to grow may do so. So loans that have to
+ *       grow cannot block each other: the connection with this loan completes it or is
+ *       closed by T3, and then the next loan may grow.
+ *
+ * Without the loan that grows by T4, the pool for small loans lends at most 1/8 `lent_bytes`,
+ * and the pool for any size at most `lent_bytes` or one larger loan (T1). The loan that grows
+ * by T4 is at most `lent_bytes`. So all loans together are at most 17/8 `lent_bytes`, or 9/8
+ * `lent_bytes` and one larger loan.
+ *
+ * If `longest_ns` is 30 s, a peer that stops keeps a loan from others for about half a second,
+ * and a peer that moves 1 MiB/s can continue for `longest_ns`.
+ *
+ * Each rp_loan belongs to one thread. The time is an argument. */
+#ifndef RP_SERVER_BOUNDS_LOANS_H
+#define RP_SERVER_BOUNDS_LOANS_H
+
+#include <stdint.h>
+
+#include "util/mutex.h"
+
+typedef struct rp_loan rp_loan;
+
+/* T1. A small loan may come from either pool. */
+typedef enum rp_loan_pool {
+    RP_LOAN_ANY,
+    RP_LOAN_SMALL,
+    RP_LOAN_POOLS,
+} rp_loan_pool;
+
+/* The loan of a connection, or its wait for one. A zeroed loan is not made and does not wait.
+ */
+struct rp_loan {
+    size_t bytes;             /* its size, or the size that the connection waits for */
+    bool is_made, is_waiting; /* at most one of them is set */
+    bool is_growing;          /* is made, and waits to grow */
+    rp_loan_pool pool;        /* of the loan */
+    int64_t since_ns;         /* when the loan was made, or the wait began */
+    int64_t paced_ns;         /* since when its peer has had bytes to move */
+    int64_t seen_ns;          /* when rp_loan_ask() was last called */
+    int64_t time_ns;          /* how long the loan may take (T3) */
+    uint64_t moved;           /* bytes that the peer had moved at paced_ns */
+    rp_loan *prev, *next;     /* in the queue, or in the list of loans that wait to grow */
+};
+
+typedef struct rp_loan_list {
+    rp_loan *first, *last;
+} rp_loan_list;
+
+/* The loans of one side, and the connections that wait for one. Any thread. */
+typedef struct rp_loans {
+    rp_mutex lock;                            /* rank RP_RANK_LOANS */
+    rp_loan_list line RP_GUARDED_BY(lock);    /* the queue of T2 */
+    rp_loan_list growing RP_GUARDED_BY(lock); /* loans that wait to grow */
+    const rp_loan *past RP_GUARDED_BY(lock);  /* T4: the loan beyond its pool; NULL: none */
+    /* By pool: the loan that was next when the queue was last searched. NULL: not known. Most
+     * other loans need to compare themselves only with this one to know that they wait. */
+    const rp_loan *ahead[RP_LOAN_POOLS] RP_GUARDED_BY(lock);
+    size_t lent[RP_LOAN_POOLS] RP_GUARDED_BY(lock); /* bytes of the loans */
+} rp_loans;
+
+typedef struct rp_loan_terms {
+    size_t lent_bytes;
+    int64_t longest_ns;
+} rp_loan_terms;
+
+void rp_loans_init(rp_loans *loans);
+void rp_loans_deinit(rp_loans *loans);
+
+/* Asks for a loan of `bytes` (>= 1), or for a smaller loan to grow to `bytes`. False if it has
+ * to wait. Then the caller has to ask again at least 20 times a second, or to call
+ * rp_loan_end(). `moved` is the number of bytes that the peer has moved so far. */
+RP_NODISCARD bool rp_loan_ask(rp_loans *loans, rp_loan *loan, size_t bytes,
+                              const rp_loan_terms *terms, uint64_t moved, int64_t now_ns);
+/* Returns a part of a loan, so that the loan is at most `bytes` (>= 1). */
+void rp_loan_reduce(rp_loans *loans, rp_loan *loan, size_t bytes);
+/* Leaves the queue, or returns the loan. Takes no lock if the loan neither waits nor has a
+ * loan. */
+void rp_loan_end(rp_loans *loans, rp_loan *loan);
+/* Restarts the measurement of the pace (T3). Call it while the peer has nothing to move. */
+void rp_loan_rest(rp_loan *loan, uint64_t moved, int64_t now_ns);
+/* T3: whether the connection of the loan is to be closed. */
+RP_NODISCARD bool rp_loan_is_behind(rp_loans *loans, const rp_loan *loan,
+                                    const rp_loan_terms *terms, uint64_t moved, int64_t now_ns);
+
+#endif
