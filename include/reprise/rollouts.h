@@ -168,9 +168,9 @@ typedef struct rp_rollout_info {
     uint64_t groups; /* the sum of the next four */
     uint64_t reserved, partial, complete, leased;
     uint64_t items, leases;
-    /* Of the groups: for each group 512 bytes, 64 for each consumer and 16 for each item that
-     * it may have; for each item 128; for each column 256, and twice the bytes of its name and
-     * once those of its tensor. */
+    /* Of the groups: for each group 1,024 bytes, 64 for each consumer and 16 for each item that
+     * it may have; for each item 128; for each column 256, the bytes of its name and those of
+     * its tensor. */
     uint64_t bytes;
     uint64_t begun;                   /* the count of the limiter: groups + acknowledged */
     uint64_t may_begin;               /* the bound of the limiter; UINT64_MAX: none */

@@ -3,7 +3,7 @@
  * time included. So the same operations in the same order give the same state, and a journal
  * can log them and redo them.
  *
- * The encoding of an operation is a protobuf message; rollout_op_read.c has its fields. */
+ * The encoding of an operation is a protobuf message; rollout_op_wire.c has its fields. */
 #ifndef RP_ROLLOUTS_ROLLOUT_OP_H
 #define RP_ROLLOUTS_ROLLOUT_OP_H
 
@@ -66,6 +66,8 @@ enum {
     /* A bound on the encoding of an operation. */
     RP_ROLLOUT_OP_BYTES = RP_ROLLOUT_ITEM_BYTES + RP_ROLLOUT_COLUMNS * 512,
 };
+
+#define RP_ROLLOUT_MOST_NOW_NS ((int64_t)1 << 62)
 
 /* Zero-initialise it. Fields that the kind does not use are ignored and not encoded. */
 typedef struct rp_rollout_op {

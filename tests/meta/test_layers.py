@@ -16,7 +16,7 @@ MAY_INCLUDE = {
     "buffer": ["util", "table"],
     "runs": ["util", "chunk", "disk", "wire"],
     "rollouts": ["util", "tensor", "chunk", "wire"],
-    "store": ["util", "tensor", "chunk", "table", "runs"],
+    "store": ["util", "tensor", "chunk", "table", "runs", "rollouts"],
     "disk": ["util", "tensor", "chunk"],
     "durable": ["util", "tensor", "chunk", "table", "runs", "rollouts", "store", "disk", "wire"],
     "net": ["util"],
