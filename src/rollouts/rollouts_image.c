@@ -230,7 +230,7 @@ bool rp_rollout_cut_next(rp_rollout_cut *cut, rp_buf *out)
 {
     size_t start = out->size;
 
-    if (cut->is_done) return false;
+    if (cut->is_done || out->bad) return false;
     if (cut->head_at < cut->head.size) {
         copy_fields(&cut->head, &cut->head_at, out);
     } else if (cut->next_item < cut->item_count) {

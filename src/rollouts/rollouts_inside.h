@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The private parts of rp_rollouts, shared by
  *
- *   rollouts.c         birth, the dispatch of operations, copies for readers
+ *   rollouts_apply.c   birth, the dispatch of operations, copies for readers
  *   rollouts_groups.c  groups, their names, the queues
  *   rollouts_room.c    limits, eviction, why an operation waits
  *   rollouts_put.c     reserve, abort, put, update
@@ -9,7 +9,7 @@
  *   rollouts_options.c advance, configure, cursors
  *   rollouts_check.c   the checker
  *   rollouts_wait.c    waiting
- *   rollouts_cut.c     images; rollouts_load.c loads them
+ *   rollouts_image.c   images; rollouts_load.c loads them
  *
  * Invariants, whenever mu is free:
  *
@@ -294,7 +294,7 @@ RP_NODISCARD rp_status rp_rollout_set_cursor(rp_rollouts *r, rp_string name, rp_
                                              rp_error *err) RP_REQUIRES(r->mu);
 void rp_rollout_cursors_free(rp_rollouts *r);
 
-/* rollouts.c: like rp_rollouts_apply() for an operation that was checked, with the lock held.
+/* rollouts_apply.c: like rp_rollouts_apply() for an operation that was checked, with the lock held.
  */
 RP_NODISCARD rp_status rp_rollout_execute(rp_rollout_work *w) RP_REQUIRES(w->r->mu);
 /* Frees what an operation has left, without the lock. */
