@@ -8,7 +8,7 @@
 #include "util/rng.h"
 
 enum {
-    RUNS = 2000, /* at scale 1 */
+    RUNS = 1000, /* at scale 1 */
     OPERATIONS = 400,
     MAX_LENGTH = 400,
 };
