@@ -61,6 +61,7 @@ bool rp_rollout_heap_reserve(rp_rollout_heap *heap, const rp_allocator *alloc, s
 {
     size_t capacity = heap->capacity;
 
+    assert(heap->count <= heap->capacity);
     if (count <= capacity) return true;
     if (capacity == 0) capacity = FIRST_CAPACITY;
     while (capacity < count) capacity *= 2;
@@ -92,6 +93,7 @@ void rp_rollout_heap_remove(rp_rollout_heap *heap, rp_rollout_node *node)
 
 void rp_rollout_heap_set_key(rp_rollout_heap *heap, rp_rollout_node *node, int64_t key)
 {
+    assert(node->at <= heap->count);
     node->key = key;
     if (node->at > 0) settle(heap, node->at - 1, node);
 }

@@ -128,6 +128,7 @@ rp_rollout_stored *rp_rollout_stored_new(const rp_allocator *alloc,
     rp_rollout_stored *item = new_stored(alloc, count);
 
     if (item == NULL) return NULL;
+    assert(count <= RP_ROLLOUT_COLUMNS && first_version <= last_version);
     item->view.first_version = first_version;
     item->view.last_version = last_version;
     if (count > 0) {
@@ -189,6 +190,7 @@ static rp_status survey(const rp_rollout_stored *item, const rp_rollout_stored *
 
 static void take(rp_rollout_stored *to, size_t at, const rp_rollout_stored *from, size_t index)
 {
+    assert(at < to->view.column_count && index < from->view.column_count);
     to->columns[at] = from->columns[index];
     to->values[at] = from->values[index];
     rp_refcount_inc(&to->values[at]->refs);
@@ -271,6 +273,7 @@ rp_rollout_batch *rp_rollout_batch_new(const rp_allocator *alloc, size_t count,
     const rp_rollout_item **items;
 
     if (batch == NULL) return NULL;
+    assert(count >= 1 && group_size >= 1);
     batch->alloc = *alloc;
     batch->capacity = count;
     batch->group_size = group_size;
@@ -290,6 +293,7 @@ void rp_rollout_batch_free(rp_rollout_batch *batch)
     rp_allocator alloc;
 
     if (batch == NULL) return;
+    assert(batch->count <= batch->capacity);
     alloc = batch->alloc;
     for (size_t i = 0; i < batch->count; i++) {
         rp_rollout_name_unref(batch->groups[i].name);

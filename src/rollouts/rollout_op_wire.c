@@ -7,6 +7,7 @@
  *           14 column of the tokens | 15 tokens | 16 lease | 17 cursor | 18 data
  *           19 options (rollout_options.c)
  *   column  1 name | 2 dtype | 3 dimension* | 4 data, row-major, little-endian */
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -41,6 +42,7 @@ void rp_rollout_column_write(rp_buf *out, const rp_rollout_column *column)
 
     for (int32_t i = 0; i < column->tensor.shape.rank; i++)
         dims[i] = (uint64_t)column->tensor.shape.dims[i];
+    assert(column->tensor.shape.rank >= 0 && column->tensor.shape.rank <= RP_MAX_RANK);
     rp_wire_put_bytes_always(out, 1, column->name.data, column->name.size);
     rp_wire_put_number_always(out, 2, (uint64_t)column->tensor.dtype);
     rp_wire_put_packed(out, 3, dims, (size_t)column->tensor.shape.rank);

@@ -64,6 +64,7 @@ void rp_rollout_ragged_fill(const rp_rollout_item *const *items, rp_string name,
     uint8_t *at = values;
     int64_t rows = 0;
 
+    assert(ragged->shape.rank >= 1);
     offsets[0] = 0;
     for (size_t i = 0; i < ragged->count; i++) {
         const rp_rollout_column *column = rp_rollout_item_column(items[i], name);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A set of rollouts: an array in the order of their names. */
+#include <assert.h>
+
 #include "rollouts/rollout_set.h"
 
 #include <inttypes.h>
 
-#include "rollouts/rollouts_inside.h"
+#include "rollouts/rollouts_calls.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -129,6 +131,7 @@ static rp_status add_locked(rp_rollout_set *set, rp_rollouts *r, rp_error *err)
     size_t index = index_of(set, name, &found);
     rp_status st;
 
+    assert(set->count <= RP_ROLLOUT_SET_COUNT && r->common == NULL);
     if (set->is_closed) return rp_fail(err, RP_CANCELLED, "the store is closed");
     if (found)
         return rp_fail(err, RP_EXISTS, "there are rollouts '%.*s' already", (int)name.size,
@@ -215,6 +218,7 @@ rp_status rp_rollout_set_drop(rp_rollout_set *set, rp_string name, uint64_t *lsn
                 (set->count - index) * sizeof set->all[0]);
         bytes = r->options->max_bytes;
         rp_mutex_lock(&set->common.mu);
+        assert(set->common.bytes >= bytes);
         set->common.bytes -= bytes;
         rp_mutex_unlock(&set->common.mu);
     }

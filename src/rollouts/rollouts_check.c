@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The checker of the invariants of rollouts_inside.h. */
-#include "rollouts/rollouts_inside.h"
+#include "rollouts/rollouts_calls.h"
 
-static bool check_entries(const rp_rollouts *r) RP_REQUIRES(r->mu)
+static bool check_entries(const rp_rollouts *r)
 {
     const rp_rollout_entry *prev = NULL;
     size_t gone = 0, used = 0;
@@ -38,7 +38,7 @@ static uint32_t missing_of(const rp_rollout_consumer *consumer, const rp_rollout
     return missing;
 }
 
-static bool check_turns(const rp_rollouts *r, const rp_rollout_group *group) RP_REQUIRES(r->mu)
+static bool check_turns(const rp_rollouts *r, const rp_rollout_group *group)
 {
     uint32_t leases = 0, done = 0;
 
@@ -82,7 +82,7 @@ static bool check_items(const rp_rollout_group *group, uint64_t cost)
            (first == group->first_version && last == group->last_version); /* G3 */
 }
 
-static bool check_group(const rp_rollouts *r, const rp_rollout_group *group) RP_REQUIRES(r->mu)
+static bool check_group(const rp_rollouts *r, const rp_rollout_group *group)
 {
     bool is_free = group->lease_count == 0;
 
@@ -104,7 +104,7 @@ static bool check_group(const rp_rollouts *r, const rp_rollout_group *group) RP_
     return check_items(group, rp_rollout_group_cost(r)) && check_turns(r, group);
 }
 
-static bool check_groups(const rp_rollouts *r) RP_REQUIRES(r->mu)
+static bool check_groups(const rp_rollouts *r)
 {
     uint64_t counts[RP_ROLLOUT_STATES] = {0}, groups = 0, items = 0, bytes = 0, leased = 0;
     const rp_rollout_group *prev = NULL;
@@ -122,7 +122,7 @@ static bool check_groups(const rp_rollouts *r) RP_REQUIRES(r->mu)
            memcmp(counts, r->counts, sizeof counts) == 0; /* G2, G3 */
 }
 
-static bool check_lease(const rp_rollouts *r, size_t index) RP_REQUIRES(r->mu)
+static bool check_lease(const rp_rollouts *r, size_t index)
 {
     const rp_rollout_lease *lease = r->leases[index];
 
@@ -135,7 +135,7 @@ static bool check_lease(const rp_rollouts *r, size_t index) RP_REQUIRES(r->mu)
     return true;
 }
 
-static bool check_leases(const rp_rollouts *r) RP_REQUIRES(r->mu)
+static bool check_leases(const rp_rollouts *r)
 {
     uint64_t leased[RP_ROLLOUT_CONSUMERS] = {0}, done[RP_ROLLOUT_CONSUMERS] = {0};
     uint64_t turns[RP_ROLLOUT_CONSUMERS] = {0};

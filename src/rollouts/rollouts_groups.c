@@ -3,7 +3,7 @@
  * so that no later change of a list fails. */
 #include <assert.h>
 
-#include "rollouts/rollouts_inside.h"
+#include "rollouts/rollouts_calls.h"
 #include "util/mem.h"
 #include "util/wide.h"
 
@@ -40,6 +40,7 @@ rp_rollout_entry *rp_rollout_find(const rp_rollouts *r, rp_string name)
     rp_map_cursor at = rp_map_start(&r->map, tag);
     uint32_t slot;
 
+    assert(rp_mutex_is_held(&r->mu));
     while ((slot = rp_map_next(tag, &at)) != RP_MAP_NONE)
         if (rp_rollout_equal(rp_rollout_name_text(r->entries[slot]->name), name))
             return r->entries[slot];
@@ -156,6 +157,8 @@ void rp_rollout_entry_add(rp_rollouts *r, rp_rollout_entry *entry)
 
 static void forget(rp_rollouts *r, rp_rollout_entry *entry)
 {
+    assert(entry->group == NULL && r->entries[entry->slot] == entry);
+    assert(r->free_count < r->slot_count);
     rp_map_remove(&r->map, entry->tag, entry->slot);
     r->entries[entry->slot] = NULL;
     r->free_slots[r->free_count++] = entry->slot;
@@ -163,6 +166,9 @@ static void forget(rp_rollouts *r, rp_rollout_entry *entry)
 
 void rp_rollout_recall(rp_rollouts *r, rp_rollout_entry *entry)
 {
+    assert(entry->group == NULL && r->gone_count > 0);
+    assert((entry->prev == NULL) == (r->gone_first == entry));
+    assert((entry->next == NULL) == (r->gone_last == entry));
     if (entry->prev != NULL)
         entry->prev->next = entry->next;
     else
@@ -179,6 +185,7 @@ void rp_rollout_retire(rp_rollout_work *w, rp_rollout_entry *entry, rp_rollout_f
 {
     rp_rollouts *r = w->r;
 
+    assert(fate >= RP_ROLLOUT_ACKNOWLEDGED && fate <= RP_ROLLOUT_EXPIRED);
     entry->group = NULL;
     entry->fate = fate;
     entry->prev = r->gone_last;
@@ -198,6 +205,8 @@ void rp_rollout_retire(rp_rollout_work *w, rp_rollout_entry *entry, rp_rollout_f
 
 void rp_rollout_begin(rp_rollouts *r, rp_rollout_entry *entry, rp_rollout_group *group)
 {
+    assert(entry->group == NULL && entry->prev == NULL && entry->next == NULL);
+    assert(group->item_count == 0 && group->lease_count == 0);
     entry->group = group;
     group->entry = entry;
     group->number = r->next_number++;
@@ -245,6 +254,8 @@ void rp_rollout_remove(rp_rollout_work *w, rp_rollout_group *group, rp_rollout_f
     rp_rollouts *r = w->r;
 
     assert(group->lease_count == 0);
+    assert(r->group_count > 0 && r->bytes >= group->bytes);
+    assert(r->counts[rp_rollout_state(group)] > 0 && group->entry->group == group);
     r->counts[rp_rollout_state(group)]--;
     r->group_count--;
     r->item_count -= group->item_count;
@@ -266,6 +277,8 @@ void rp_rollout_remove(rp_rollout_work *w, rp_rollout_group *group, rp_rollout_f
 void rp_rollout_set_time(rp_rollouts *r, rp_rollout_group *group, int64_t ttl_ns,
                          int64_t until_ns)
 {
+    assert(ttl_ns >= 0 && ttl_ns <= RP_ROLLOUT_MOST_TTL_NS);
+    assert(ttl_ns == 0 || group->item_count < group->size); /* G4 */
     rp_rollout_heap_remove(&r->times, &group->time);
     group->ttl_ns = ttl_ns;
     group->time.key = until_ns;
@@ -284,6 +297,8 @@ void rp_rollout_enqueue(rp_rollouts *r, rp_rollout_group *group, size_t consumer
 {
     rp_rollout_turn *turn = &group->turns[consumer];
 
+    assert(turn->missing == 0 && turn->lease == 0 && !turn->is_done); /* G6 */
+    assert(turn->ready_number > 0 && turn->ready_number < r->next_ready);
     turn->node.key = key_of(r, group, consumer);
     turn->node.tie = turn->ready_number;
     rp_rollout_heap_insert(&r->queues[consumer].ready, &turn->node);
@@ -349,6 +364,8 @@ rp_rollout_stored *rp_rollout_set_item(rp_rollouts *r, rp_rollout_group *group, 
     rp_rollout_stored *old = group->items[index];
     uint64_t more = item->bytes - (old != NULL ? old->bytes : 0); /* modulo 2^64 */
 
+    assert(index < group->size && group->number < r->next_number);
+    assert(old == NULL || old->view.column_count <= item->view.column_count);
     r->counts[rp_rollout_state(group)]--;
     join_versions(r, group, &item->view);
     count_columns(r, group, &item->view, old != NULL ? &old->view : NULL);
@@ -372,6 +389,7 @@ rp_rollout_stored *rp_rollout_set_item(rp_rollouts *r, rp_rollout_group *group, 
 
 void rp_rollout_lease_begins(rp_rollouts *r, rp_rollout_group *group)
 {
+    assert(group->item_count == group->size && group->lease_count < group->consumer_count);
     if (group->lease_count++ > 0) return;
     r->counts[RP_ROLLOUT_COMPLETE]--;
     r->counts[RP_ROLLOUT_LEASED]++;
@@ -382,6 +400,7 @@ void rp_rollout_lease_begins(rp_rollouts *r, rp_rollout_group *group)
 
 void rp_rollout_lease_ends(rp_rollouts *r, rp_rollout_group *group)
 {
+    assert(group->lease_count > 0 && group->turn.at == 0 && group->age.at == 0);
     if (--group->lease_count > 0) return;
     r->counts[RP_ROLLOUT_LEASED]--;
     r->counts[RP_ROLLOUT_COMPLETE]++;

@@ -17,9 +17,11 @@
  *   end     1 groups | 2 leases | 3 items
  *
  * Groups, items and leases are in ascending order of their numbers. */
+#include <assert.h>
+
 #include "rollouts/rollouts_image.h"
 
-#include "rollouts/rollouts_inside.h"
+#include "rollouts/rollouts_calls.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/fields.h"
@@ -49,7 +51,7 @@ static void put_removed(rp_buf *out, const rp_rollout_entry *entry)
     rp_wire_end(out, mark);
 }
 
-static void put_acked(rp_buf *out, const rp_rollouts *r) RP_REQUIRES(r->mu)
+static void put_acked(rp_buf *out, const rp_rollouts *r)
 {
     size_t oldest = r->acked_count < RP_ROLLOUT_REMEMBERED ? 0 : r->acked_next;
 
@@ -58,7 +60,7 @@ static void put_acked(rp_buf *out, const rp_rollouts *r) RP_REQUIRES(r->mu)
     rp_wire_put_packed(out, 8, r->acked, oldest);
 }
 
-static void put_consumers(rp_buf *out, const rp_rollouts *r) RP_REQUIRES(r->mu)
+static void put_consumers(rp_buf *out, const rp_rollouts *r)
 {
     for (size_t i = 0; i < r->options->consumer_count; i++) {
         size_t mark = rp_wire_begin(out, 5);
@@ -69,7 +71,7 @@ static void put_consumers(rp_buf *out, const rp_rollouts *r) RP_REQUIRES(r->mu)
     }
 }
 
-static void put_head(rp_buf *out, const rp_rollouts *r) RP_REQUIRES(r->mu)
+static void put_head(rp_buf *out, const rp_rollouts *r)
 {
     const uint64_t numbers[] = {
         (uint64_t)r->version, (uint64_t)r->now_ns,     r->next_number,   r->next_ready,
@@ -130,6 +132,7 @@ static void put_lease(rp_buf *out, const rp_rollout_lease *lease)
 static void take_items(rp_rollout_cut *cut, const rp_rollout_group *group)
 {
     for (uint32_t i = 0; i < group->size; i++) {
+        assert(cut->item_count <= cut->capacity);
         if (group->items[i] == NULL) continue;
         rp_refcount_inc(&group->items[i]->refs);
         cut->items[cut->item_count++] = (cut_item){group->items[i], group->number, i};
@@ -137,7 +140,7 @@ static void take_items(rp_rollout_cut *cut, const rp_rollout_group *group)
 }
 
 /* Fills in a cut that has room for the items. */
-static void fill_cut(const rp_rollouts *r, rp_rollout_cut *cut) RP_REQUIRES(r->mu)
+static void fill_cut(const rp_rollouts *r, rp_rollout_cut *cut)
 {
     cut->groups = r->group_count;
     cut->leases = r->lease_count;
@@ -230,7 +233,9 @@ bool rp_rollout_cut_next(rp_rollout_cut *cut, rp_buf *out)
 {
     size_t start = out->size;
 
-    if (cut->is_done) return false;
+    assert(cut->next_item <= cut->item_count);
+    assert(cut->head_at <= cut->head.size && cut->tail_at <= cut->tail.size);
+    if (cut->is_done || out->bad) return false;
     if (cut->head_at < cut->head.size) {
         copy_fields(&cut->head, &cut->head_at, out);
     } else if (cut->next_item < cut->item_count) {

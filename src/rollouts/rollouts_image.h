@@ -28,7 +28,7 @@ typedef struct rp_rollout_cut rp_rollout_cut;
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollouts_cut(rp_rollouts *rollouts, rp_rollout_cut **out,
                                        uint64_t *lsn);
-/* Appends the next piece. False if there is none. `out` is bad if there is no memory. */
+/* Appends the next piece. False if there is none, or if `out` is bad: there was no memory. */
 bool rp_rollout_cut_next(rp_rollout_cut *cut, rp_buf *out);
 void rp_rollout_cut_free(rp_rollout_cut *cut); /* NULL is fine */
 

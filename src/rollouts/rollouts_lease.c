@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
-#include "rollouts/rollouts_inside.h"
+#include "rollouts/rollouts_calls.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -44,6 +44,8 @@ static bool reserve_lease(rp_rollouts *r)
 bool rp_rollout_lease_add(rp_rollouts *r, rp_rollout_lease *lease)
 {
     if (!reserve_lease(r)) return false;
+    assert(lease->count >= 1 && lease->count <= lease->capacity);
+    assert(r->lease_count == 0 || r->leases[r->lease_count - 1]->id < lease->id); /* G8 */
     lease->time.tie = lease->id;
     r->leases[r->lease_count++] = lease; /* G8 */
     rp_rollout_heap_insert(&r->lease_times, &lease->time);
@@ -182,6 +184,7 @@ void rp_rollout_batch_add(rp_rollout_batch *batch, rp_rollout_group *group)
 {
     rp_rollout_drawn *drawn = &batch->groups[batch->count++];
 
+    assert(batch->count <= batch->capacity && batch->group_size == group->size);
     drawn->name = group->entry->name;
     rp_refcount_inc(&drawn->name->refs);
     drawn->state = rp_rollout_state(group);
@@ -278,6 +281,7 @@ static void end_turn(rp_rollout_work *w, rp_rollout_group *group, size_t consume
     rp_rollouts *r = w->r;
     rp_rollout_turn *turn = &group->turns[consumer];
 
+    assert(turn->lease > 0 && !turn->is_done && turn->node.at == 0);
     turn->lease = 0;
     rp_rollout_lease_ends(r, group);
     if (is_done) {
@@ -299,6 +303,8 @@ static void end_lease(rp_rollout_work *w, rp_rollout_lease *lease, bool is_done)
     rp_rollouts *r = w->r;
     size_t index = lease_index(r, lease->id);
 
+    assert(index < r->lease_count && r->leases[index] == lease);
+    assert(r->queues[lease->consumer].leased >= lease->count);
     r->queues[lease->consumer].leased -= lease->count;
     for (size_t i = 0; i < lease->count; i++)
         end_turn(w, lease->groups[i], lease->consumer, is_done);

@@ -6,7 +6,7 @@
 
 #include "rollouts/rollouts_image.h"
 
-#include "rollouts/rollouts_inside.h"
+#include "rollouts/rollouts_calls.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/fields.h"
@@ -64,7 +64,6 @@ static bool take_numbers(const rp_pb_field *f, uint64_t *out, size_t *count, siz
 
 /* Each load_ function returns RP_OK, RP_CORRUPT or RP_NO_RESOURCE. */
 static rp_status load_removed(rp_rollout_loader *l, const rp_pb_field *message)
-    RP_REQUIRES(l->r->mu)
 {
     rp_pb_reader reader = rp_pb_open(message->data, message->size);
     rp_string name = {"", 0};
@@ -89,7 +88,6 @@ static rp_status load_removed(rp_rollout_loader *l, const rp_pb_field *message)
 }
 
 static rp_status load_cursor(rp_rollout_loader *l, const rp_pb_field *message)
-    RP_REQUIRES(l->r->mu)
 {
     rp_pb_reader reader = rp_pb_open(message->data, message->size);
     rp_string name = {"", 0};
@@ -107,7 +105,6 @@ static rp_status load_cursor(rp_rollout_loader *l, const rp_pb_field *message)
 }
 
 static void load_consumer(rp_rollouts *r, size_t index, const rp_pb_field *message)
-    RP_REQUIRES(r->mu)
 {
     rp_pb_reader reader = rp_pb_open(message->data, message->size);
     rp_pb_field f;
@@ -119,7 +116,6 @@ static void load_consumer(rp_rollouts *r, size_t index, const rp_pb_field *messa
 }
 
 static bool set_numbers(rp_rollouts *r, const uint64_t numbers[RP_ROLLOUT_NUMBERS])
-    RP_REQUIRES(r->mu)
 {
     const uint64_t most = UINT64_MAX / 4; /* numbers ascend; none is given twice */
 
@@ -144,7 +140,6 @@ static bool set_numbers(rp_rollouts *r, const uint64_t numbers[RP_ROLLOUT_NUMBER
 }
 
 static rp_status load_head_fields(rp_rollout_loader *l, const rp_pb_field *message)
-    RP_REQUIRES(l->r->mu)
 {
     rp_pb_reader reader = rp_pb_open(message->data, message->size);
     rp_rollouts *r = l->r;
@@ -229,7 +224,6 @@ static bool read_group(const rp_pb_field *message, group_image *g)
 }
 
 static rp_status load_group(rp_rollout_loader *l, const rp_pb_field *message)
-    RP_REQUIRES(l->r->mu)
 {
     rp_rollouts *r = l->r;
     uint64_t next_number = r->next_number;
@@ -317,7 +311,7 @@ static rp_status read_item(const rp_pb_field *message, item_image *item)
     return st == RP_INVALID ? RP_CORRUPT : st;
 }
 
-static rp_status add_item(rp_rollout_loader *l, const item_image *image) RP_REQUIRES(l->r->mu)
+static rp_status add_item(rp_rollout_loader *l, const item_image *image)
 {
     rp_rollout_group *group = find_group(l, image->group);
     rp_rollout_stored *item;
@@ -335,7 +329,6 @@ static rp_status add_item(rp_rollout_loader *l, const item_image *image) RP_REQU
 }
 
 static rp_status load_item(rp_rollout_loader *l, const rp_pb_field *message)
-    RP_REQUIRES(l->r->mu)
 {
     item_image item = {.columns = NULL};
     rp_status st;
@@ -391,7 +384,6 @@ static bool take_groups(rp_rollout_loader *l, const rp_pb_field *message,
 }
 
 static rp_status load_lease(rp_rollout_loader *l, const rp_pb_field *message)
-    RP_REQUIRES(l->r->mu)
 {
     rp_rollouts *r = l->r;
     rp_rollout_lease seen = {.id = 0}, *lease;
@@ -421,7 +413,7 @@ static rp_status load_lease(rp_rollout_loader *l, const rp_pb_field *message)
 }
 
 /* Adds the turns to their queues. False if a ready number is there too early, or is missing. */
-static bool load_queues(rp_rollout_loader *l) RP_REQUIRES(l->r->mu)
+static bool load_queues(rp_rollout_loader *l)
 {
     for (size_t i = 0; i < l->group_count; i++) {
         rp_rollout_group *group = l->groups[i];
@@ -430,7 +422,8 @@ static bool load_queues(rp_rollout_loader *l) RP_REQUIRES(l->r->mu)
             const rp_rollout_turn *turn = &group->turns[k];
             bool is_ready = turn->missing == 0;
 
-            if (is_ready != (turn->ready_number > 0)) return false;
+            if (is_ready != (turn->ready_number > 0) || turn->ready_number >= l->r->next_ready)
+                return false;
             if (!is_ready && (turn->lease > 0 || turn->is_done)) return false;
             if (is_ready && turn->lease == 0 && !turn->is_done)
                 rp_rollout_enqueue(l->r, group, k);
@@ -440,7 +433,6 @@ static bool load_queues(rp_rollout_loader *l) RP_REQUIRES(l->r->mu)
 }
 
 static rp_status load_end(rp_rollout_loader *l, const rp_pb_field *message)
-    RP_REQUIRES(l->r->mu)
 {
     rp_pb_reader reader = rp_pb_open(message->data, message->size);
     uint64_t groups = 0, leases = 0, items = 0;

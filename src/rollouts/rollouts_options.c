@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Advance, configure, cursors. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "rollouts/rollouts_inside.h"
+#include "rollouts/rollouts_calls.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -186,6 +187,7 @@ static void remove_cursor(rp_rollouts *r, size_t index)
 {
     rp_rollout_cursor *c = &r->cursors[index];
 
+    assert(index < r->cursor_count);
     rp_rollout_name_unref(c->name);
     rp_release(&r->alloc, c->data, c->size);
     r->cursor_count--;
@@ -199,6 +201,7 @@ rp_status rp_rollout_set_cursor(rp_rollouts *r, rp_string name, rp_bytes data, r
     rp_rollout_cursor *c = &r->cursors[index];
     rp_rollout_cursor fresh = {.size = data.size};
 
+    assert(data.size > 0 && r->cursor_count <= RP_ROLLOUT_CURSORS);
     if (!found && r->cursor_count == RP_ROLLOUT_CURSORS)
         return rp_fail(err, RP_NO_RESOURCE, "there are %d cursors, which is the limit",
                        RP_ROLLOUT_CURSORS);

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
-#include "rollouts/rollouts_inside.h"
+#include "rollouts/rollouts_calls.h"
 #include "util/error.h"
 
 static rp_status gone(rp_rollout_work *w, const rp_rollout_entry *entry)
@@ -45,6 +45,8 @@ static rp_status prepare(rp_rollout_work *w, rp_rollout_entry *known, bool with_
 
 static void begin(rp_rollout_work *w, const beginning *b, const rp_rollout_room *room)
 {
+    assert(b->group != NULL && b->entry->group == NULL);
+    assert(room->begins && room->group == NULL);
     if (!b->is_new) rp_rollout_recall(w->r, b->entry); /* before an eviction forgets it */
     rp_rollout_make_room(w, room);
     if (b->is_new) rp_rollout_entry_add(w->r, b->entry);
@@ -155,6 +157,7 @@ static void commit(rp_rollout_work *w, rp_rollout_group *group, rp_rollout_store
 {
     rp_rollouts *r = w->r;
 
+    assert(w->replaced == NULL && w->op->index < group->size);
     if (w->op->kind == RP_ROLLOUT_PUT && group->ttl_ns > 0)
         rp_rollout_set_time(r, group, group->ttl_ns, w->now_ns + group->ttl_ns);
     w->replaced = rp_rollout_set_item(r, group, w->op->index, item);

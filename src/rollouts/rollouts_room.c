@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
-#include "rollouts/rollouts_inside.h"
+#include "rollouts/rollouts_calls.h"
 #include "util/error.h"
 
 uint64_t rp_rollout_may_begin(const rp_rollouts *r)
@@ -76,6 +76,7 @@ static void say(rp_rollout_work *w, const rp_rollout_waiting *why)
 
 rp_status rp_rollout_must_wait(rp_rollout_work *w, rp_rollout_waiting waiting)
 {
+    assert(waiting.limit != RP_ROLLOUT_NO_LIMIT && waiting.need > 0);
     waiting.version = w->r->version;
     if (waiting.limit != RP_ROLLOUT_BY_VERSION) waiting.needs_version = waiting.version;
     w->result->waiting = waiting;
@@ -96,6 +97,7 @@ static uint64_t evictable_bytes(const rp_rollouts *r, const rp_rollout_room *roo
 {
     uint64_t bytes = r->bytes - r->leased_bytes;
 
+    assert(room->group == NULL || room->group->bytes <= r->bytes);
     if (r->options->full != RP_ROLLOUT_FULL_EVICT) return 0;
     return room->group != NULL && room->group->lease_count == 0 ? bytes - room->group->bytes
                                                                 : bytes;
@@ -163,6 +165,7 @@ void rp_rollout_make_room(rp_rollout_work *w, const rp_rollout_room *room)
     rp_rollouts *r = w->r;
     uint64_t bound = byte_bound(r, room);
 
+    assert(r->leased_bytes <= r->bytes);
     while (room->begins && r->group_count >= r->options->max_groups) evict(w, room);
     while (room->bytes > 0 && r->bytes + room->bytes > bound) evict(w, room);
 }

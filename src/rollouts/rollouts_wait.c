@@ -5,7 +5,7 @@
  *
  * A sleeper has a lock of its own (rank RP_RANK_WAITER): it is woken with the lock of the
  * rollouts held, or with that of a cancel token. */
-#include "rollouts/rollouts_inside.h"
+#include "rollouts/rollouts_calls.h"
 #include "util/cancel.h"
 #include "util/error.h"
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Birth and end of rollouts, the dispatch of operations, copies for readers. rollouts_inside.h
  * has the invariants. */
+#include <assert.h>
+
 #include "rollouts/rollouts.h"
 
-#include "rollouts/rollouts_inside.h"
+#include "rollouts/rollouts_calls.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/verify.h"
@@ -119,7 +121,7 @@ void rp_rollout_work_end(rp_rollout_work *w)
     }
 }
 
-static rp_status dispatch(rp_rollout_work *w) RP_REQUIRES(w->r->mu)
+static rp_status dispatch(rp_rollout_work *w)
 {
     switch (w->op->kind) {
     case RP_ROLLOUT_RESERVE: return rp_rollout_do_reserve(w);
@@ -146,8 +148,11 @@ rp_status rp_rollout_execute(rp_rollout_work *w)
     if (r->is_closed)
         return rp_fail(w->err, RP_CANCELLED, "rollouts '%.*s' are closed", (int)r->name->size,
                        r->name->text);
+    assert(rp_mutex_is_held(&r->mu));
+    assert(w->removed == NULL && w->forgotten == NULL && w->replaced == NULL);
     w->now_ns = w->op->now_ns > r->now_ns ? w->op->now_ns : r->now_ns;
     st = dispatch(w);
+    assert(st == RP_OK || !w->result->changed); /* a failed operation changes nothing */
     w->result->version = r->version;
     if (st == RP_OK && w->result->changed) {
         r->now_ns = w->now_ns;
@@ -200,11 +205,11 @@ int64_t rp_rollouts_next_expiry(rp_rollouts *r)
 }
 
 static void copy_consumer(const rp_rollouts *r, size_t index, rp_rollout_consumer_info *out)
-    RP_REQUIRES(r->mu)
 {
     const rp_rollout_queue *queue = &r->queues[index];
     rp_string name = r->options->consumers[index].name;
 
+    assert(queue->ready.count + queue->leased + queue->done <= r->group_count);
     *out = (rp_rollout_consumer_info){.ready = queue->ready.count,
                                       .leased = queue->leased,
                                       .done = queue->done,
