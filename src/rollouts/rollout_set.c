@@ -47,6 +47,8 @@ static void detach(rp_rollouts *r)
 {
     rp_rollouts_close(r);
     rp_mutex_lock(&r->mu);
+    if (r->common != NULL) atomic_fetch_sub(&r->common->image_bytes, r->image_bytes);
+    r->image_bytes = 0;
     r->common = NULL;
     r->log = NULL;
     rp_mutex_unlock(&r->mu);
@@ -72,6 +74,21 @@ void rp_rollout_set_set_most_bytes(rp_rollout_set *set, uint64_t most_bytes)
     rp_mutex_lock(&set->common.mu);
     set->common.most_bytes = most_bytes;
     rp_mutex_unlock(&set->common.mu);
+}
+
+uint64_t rp_rollout_set_most_bytes(rp_rollout_set *set)
+{
+    uint64_t most_bytes;
+
+    rp_mutex_lock(&set->common.mu);
+    most_bytes = set->common.most_bytes;
+    rp_mutex_unlock(&set->common.mu);
+    return most_bytes;
+}
+
+uint64_t rp_rollout_set_image_bytes(rp_rollout_set *set)
+{
+    return atomic_load(&set->common.image_bytes);
 }
 
 void rp_rollout_set_set_log(rp_rollout_set *set, rp_rollout_log *log)
@@ -146,7 +163,9 @@ static rp_status add_locked(rp_rollout_set *set, rp_rollouts *r, rp_error *err)
     set->count++;
     rp_mutex_lock(&r->mu);
     r->common = &set->common;
+    rp_rollout_count_image(r);
     r->log = set->log;
+    r->lsn = 0;
     rp_mutex_unlock(&r->mu);
     return RP_OK;
 }
@@ -163,7 +182,12 @@ rp_status rp_rollout_set_create(rp_rollout_set *set, rp_string name,
     if (out != NULL) rp_refcount_inc(&r->refs);
     rp_mutex_lock(&set->mu);
     st = add_locked(set, r, err);
-    if (st == RP_OK && set->log != NULL) number = set->log->created(set->log, r, options);
+    if (st == RP_OK && set->log != NULL) {
+        number = set->log->created(set->log, r, options);
+        rp_mutex_lock(&r->mu);
+        r->lsn = number; /* no other thread has found the rollouts yet */
+        rp_mutex_unlock(&r->mu);
+    }
     rp_mutex_unlock(&set->mu);
     if (st != RP_OK) {
         if (out != NULL) rp_rollouts_unref(r);

@@ -24,6 +24,11 @@ void rp_rollout_set_close(rp_rollout_set *set);
 
 /* Bounds the sum of max_bytes. Rollouts that exist stay, even if they exceed it. */
 void rp_rollout_set_set_most_bytes(rp_rollout_set *set, uint64_t most_bytes);
+uint64_t rp_rollout_set_most_bytes(rp_rollout_set *set);
+
+/* An upper bound on the bytes of the images of all rollouts, with 64 bytes more for each item.
+ * Any thread, no lock. */
+uint64_t rp_rollout_set_image_bytes(rp_rollout_set *set);
 
 /* Sets the log of all rollouts; NULL: none. Before other threads use the set, and after
  * recovery. Borrowed. */

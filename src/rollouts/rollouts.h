@@ -49,9 +49,9 @@ typedef enum rp_rollout_outcome {
 
 typedef struct rp_rollout_result {
     rp_rollout_outcome outcome;
-    bool changed;         /* the state: a journal logs the operation */
-    bool releases;        /* operations that wait may go on now */
-    uint64_t lsn;         /* from the log; 0: none */
+    bool changed;  /* the state: a journal logs the operation */
+    bool releases; /* operations that wait may go on now */
+    uint64_t lsn;  /* from the log; if nothing changed, that of the last operation. 0: none */
     rp_rollout_fate fate; /* of the group, after a reserve, abort, put or update */
     int64_t version;      /* the current one */
     /* On RP_DEADLINE, why the operation would have to wait. */
@@ -123,7 +123,8 @@ RP_NODISCARD rp_status rp_rollouts_read_cursor(rp_rollouts *rollouts, rp_string 
 bool rp_rollouts_cursor_name(rp_rollouts *rollouts, size_t index,
                              char out[RP_ROLLOUT_NAME_BYTES + 1]);
 
-/* Sets the log; NULL: none. Before other threads use the rollouts. Borrowed. */
+/* Sets the log; NULL: none. Forgets the LSN of the last operation. Before other threads use the
+ * rollouts. Borrowed. */
 void rp_rollouts_set_log(rp_rollouts *rollouts, rp_rollout_log *log);
 
 /* True if the invariants of rollouts_inside.h hold. For tests. */

@@ -140,6 +140,29 @@ static rp_status dispatch(rp_rollout_work *w)
     return RP_INVALID;
 }
 
+enum {
+    HEAD_BYTES = 4096,                         /* the name, the numbers, the consumers */
+    GONE_BYTES = RP_ROLLOUT_NAME_BYTES + 16,   /* a removed group */
+    LEASE_BYTES = 64,                          /* its groups count with these */
+    NUMBER_BYTES = 10,                         /* an acknowledged lease */
+    NEED_BYTES = RP_ROLLOUT_NAME_BYTES + 8,    /* a column that a consumer needs */
+    CURSOR_BYTES = RP_ROLLOUT_NAME_BYTES + 32, /* besides its data */
+};
+
+void rp_rollout_count_image(rp_rollouts *r)
+{
+    uint64_t bytes = HEAD_BYTES + r->bytes + r->gone_count * GONE_BYTES +
+                     r->lease_count * LEASE_BYTES + r->acked_count * NUMBER_BYTES;
+
+    for (size_t i = 0; i < r->options->consumer_count; i++)
+        bytes += NEED_BYTES + r->options->consumers[i].column_count * NEED_BYTES;
+    for (size_t i = 0; i < r->cursor_count; i++) bytes += CURSOR_BYTES + r->cursors[i].size;
+    if (r->common == NULL) return;
+    /* Unsigned arithmetic: the sum also falls. */
+    (void)atomic_fetch_add(&r->common->image_bytes, bytes - r->image_bytes);
+    r->image_bytes = bytes;
+}
+
 rp_status rp_rollout_execute(rp_rollout_work *w)
 {
     rp_rollouts *r = w->r;
@@ -156,8 +179,11 @@ rp_status rp_rollout_execute(rp_rollout_work *w)
     w->result->version = r->version;
     if (st == RP_OK && w->result->changed) {
         r->now_ns = w->now_ns;
-        if (r->log != NULL) r->lsn = w->result->lsn = r->log->changed(r->log, r, w->op);
+        if (r->log != NULL) r->lsn = r->log->changed(r->log, r, w->op);
+        rp_rollout_count_image(r);
     }
+    /* A repeated operation is confirmed when the first one is safe. */
+    if (st == RP_OK) w->result->lsn = r->lsn;
     if (w->result->changed) rp_rollout_wake(r); /* also if only a time changed */
     RP_VERIFY(r->group_count + r->item_count + r->gone_count + r->lease_count,
               rp_rollout_is_valid(r));
@@ -285,6 +311,7 @@ void rp_rollouts_set_log(rp_rollouts *r, rp_rollout_log *log)
 {
     rp_mutex_lock(&r->mu);
     r->log = log;
+    r->lsn = 0;
     rp_mutex_unlock(&r->mu);
 }
 

@@ -123,6 +123,8 @@ void rp_rollout_cursors_free(rp_rollouts *r);
  * held.
  */
 RP_NODISCARD rp_status rp_rollout_execute(rp_rollout_work *w);
+/* Updates the bytes of the image, and the sum in `common`. After each change. */
+void rp_rollout_count_image(rp_rollouts *r);
 /* Frees what an operation has left, without the lock. */
 void rp_rollout_work_end(rp_rollout_work *w);
 /* Makes what is needed before the lock is taken. RP_INVALID, RP_NO_RESOURCE. */

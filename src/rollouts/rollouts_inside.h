@@ -35,6 +35,8 @@
 #ifndef RP_ROLLOUTS_ROLLOUTS_INSIDE_H
 #define RP_ROLLOUTS_ROLLOUTS_INSIDE_H
 
+#include <stdatomic.h>
+
 #include "rollouts/rollout_heap.h"
 #include "rollouts/rollout_op_inside.h"
 #include "rollouts/rollouts.h"
@@ -109,6 +111,7 @@ typedef struct rp_rollout_cursor {
 typedef struct rp_rollout_common {
     rp_mutex mu; /* rank RP_RANK_ROLLOUT_COMMON */
     uint64_t bytes, most_bytes RP_GUARDED_BY(mu);
+    atomic_uint_fast64_t image_bytes;                /* the sum over the rollouts */
     void (*watch)(void *ctx, rp_rollouts *rollouts); /* set before other threads are there */
     void *ctx;
 } rp_rollout_common;
@@ -128,7 +131,8 @@ struct rp_rollouts {
     bool is_closed;
     rp_rollout_log *log;
     rp_rollout_common *common; /* NULL: in no set */
-    uint64_t lsn;              /* of the last operation */
+    uint64_t lsn;              /* of the last operation, or of the birth; 0 without a log */
+    uint64_t image_bytes;      /* as counted in `common` */
 
     rp_rollout_options *options; /* a copy, with at least one consumer */
     rp_rollout_need *needs;      /* in the order of their names */
