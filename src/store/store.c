@@ -39,9 +39,11 @@ struct rp_store {
     rp_allocator alloc;
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
-    rp_budget *budget; /* has a lock of its own */
-    rp_runs *runs;     /* has a lock of its own */
+    rp_budget *budget;        /* has a lock of its own */
+    rp_runs *runs;            /* has a lock of its own */
     rp_rollout_set *rollouts; /* has a lock of its own */
+
+    _Atomic(rp_rollout_journal *) rollout_journal; /* NULL: none */
 
     rp_mutex watch_mu; /* rank RP_RANK_ROLLOUT_WATCH */
     rp_rollout_watch *watches RP_GUARDED_BY(watch_mu);
@@ -535,6 +537,17 @@ rp_runs *rp_store_runs(rp_store *s)
 rp_rollout_set *rp_store_rollouts(rp_store *s)
 {
     return s->rollouts;
+}
+
+/* Release and acquire: the journal was initialised before it was set. */
+void rp_store_set_rollout_journal(rp_store *s, rp_rollout_journal *journal)
+{
+    atomic_store_explicit(&s->rollout_journal, journal, memory_order_release);
+}
+
+rp_rollout_journal *rp_store_rollout_journal(rp_store *s)
+{
+    return atomic_load_explicit(&s->rollout_journal, memory_order_acquire);
 }
 
 rp_budget *rp_store_budget(rp_store *s)

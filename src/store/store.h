@@ -38,6 +38,12 @@ void rp_store_watch_rollouts(rp_store *store, rp_rollout_watch *watch);
 /* Afterwards the function is not called any more, and does not run. */
 void rp_store_unwatch_rollouts(rp_store *store, rp_rollout_watch *watch);
 
+/* Sets the journal of the rollouts (store/rollout_journal.h); NULL: none. The caller that
+ * removes it makes sure that no thread is in a function that uses it. */
+typedef struct rp_rollout_journal rp_rollout_journal;
+void rp_store_set_rollout_journal(rp_store *store, rp_rollout_journal *journal);
+rp_rollout_journal *rp_store_rollout_journal(rp_store *store); /* NULL: none */
+
 /* As rp_store_find_tables(), without references: each pointer is valid until its table is
  * dropped or the store freed. */
 size_t rp_store_tables(rp_store *store, rp_table **out, size_t capacity);
