@@ -28,7 +28,8 @@
  *
  * For training language models:
  *
- *   rollouts.h  groups of items with versions, late columns, leases; ragged batches
+ *   rollouts.h       groups of items with versions, late columns, leases; ragged batches
+ *   rollout_calls.h  the calls on them, on a server or in this process
  *
  * Used by all of them:
  *
@@ -53,6 +54,7 @@
 #include "reprise/extension.h"
 #include "reprise/printable.h"
 #include "reprise/replay_buffer.h"
+#include "reprise/rollout_calls.h"
 #include "reprise/rollouts.h"
 #include "reprise/runs.h"
 #include "reprise/sampler.h"

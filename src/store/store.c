@@ -159,6 +159,11 @@ static void on_rollouts_changed(void *ctx, rp_rollouts *rollouts)
     rp_mutex_unlock(&s->watch_mu);
 }
 
+void rp_store_wake_rollouts(rp_store *s)
+{
+    on_rollouts_changed(s, NULL);
+}
+
 void rp_store_watch_rollouts(rp_store *s, rp_rollout_watch *watch)
 {
     rp_mutex_lock(&s->watch_mu);
@@ -242,6 +247,7 @@ void rp_store_close(rp_store *s)
     rp_mutex_unlock(&s->mu);
     for (size_t i = 0; i < s->table_count; i++) rp_table_close(s->tables[i]);
     rp_rollout_set_close(s->rollouts);
+    rp_store_wake_rollouts(s);
 }
 
 /* Computes the seed of a table: FNV-1a of its name, mixed with the seed of the store. It does

@@ -27,7 +27,7 @@ rp_rollout_set *rp_store_rollouts(rp_store *store);
 
 /* A function that is called after a change of rollouts that may release operations that wait.
  * It is called on the thread of the change, with a lock that orders after all others, so it
- * must not call the store or rollouts. Embed it in another struct. */
+ * must not call the store or rollouts. `rollouts` may be NULL. Embed it in another struct. */
 typedef struct rp_rollouts rp_rollouts;
 typedef struct rp_rollout_watch rp_rollout_watch;
 struct rp_rollout_watch {
@@ -37,6 +37,8 @@ struct rp_rollout_watch {
 void rp_store_watch_rollouts(rp_store *store, rp_rollout_watch *watch);
 /* Afterwards the function is not called any more, and does not run. */
 void rp_store_unwatch_rollouts(rp_store *store, rp_rollout_watch *watch);
+/* Calls the functions. Call it after rollouts were dropped. */
+void rp_store_wake_rollouts(rp_store *store);
 
 /* Sets the journal of the rollouts (store/rollout_journal.h); NULL: none. The caller that
  * removes it makes sure that no thread is in a function that uses it. */

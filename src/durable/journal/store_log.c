@@ -302,8 +302,8 @@ static void on_release(void *ctx, rp_record_kind kind, const void *raw, size_t s
         rp_trajectory_unref(change.inserted[i].trajectory);
 }
 
-/* Wakes the operations of all tables that wait for the journal. Needs no memory: the log may
- * have stopped, and then no later pass would retry. */
+/* Wakes the operations of all tables, and of rollouts, that wait for the journal. Needs no
+ * memory: the log may have stopped, and then no later pass would retry. */
 static void nudge(rp_store_log *log)
 {
     rp_table *tables[MOST_TABLES];
@@ -314,6 +314,7 @@ static void nudge(rp_store_log *log)
         rp_table_retry_parked(tables[i]);
         rp_table_unref(tables[i]);
     }
+    rp_store_wake_rollouts(log->o.store);
 }
 
 static void on_safe(void *ctx, uint64_t lsn)
