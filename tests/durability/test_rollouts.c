@@ -6,10 +6,12 @@
  * rollouts must have the state after one of the steps that may be there. Some recovered stores
  * are used further and opened once more, which must give the last state.
  *
- *   test_rollouts checkpoint|interval|sync|kill
+ *   test_rollouts checkpoint|interval|sync|kill|server
  *
  * RP_TEST_SCALE multiplies the 3,000 recoveries of a mode; RP_TEST_SEED is the first seed. */
+#include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,6 +19,8 @@
 #include <unistd.h>
 
 #include "disk/files.h"
+#include "reprise/client.h"
+#include "reprise/rollout_calls.h"
 #include "support/rollout_load.h"
 #include "support/sim_files.h"
 #include "util/clock.h"
@@ -332,14 +336,135 @@ static void killed_processes_lose_no_acknowledged_group(void **state)
     assert_int_equal(system(command), 0);
 }
 
+extern char **environ;
+
+/* Starts a server on the directory, and returns its process. `port` is 0 at the first time. */
+static pid_t start_server(const char *directory, const char *log, int *port)
+{
+    char listen[64], data[96], text[8192];
+    const char *arguments[] = {
+        RP_TEST_REPRISE,        "serve", listen, data, "--durability=interval", "--loops=1",
+        "--checkpoint-every=0", NULL};
+    posix_spawn_file_actions_t actions;
+    const char *found = NULL;
+    pid_t pid = 0;
+
+    (void)snprintf(listen, sizeof listen, "--listen=127.0.0.1:%d", *port);
+    (void)snprintf(data, sizeof data, "--data=%s", directory);
+    (void)unlink(log);
+    assert_int_equal(posix_spawn_file_actions_init(&actions), 0);
+    assert_int_equal(
+        posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_TRUNC, 0600),
+        0);
+    assert_int_equal(posix_spawn_file_actions_adddup2(&actions, 2, 1), 0);
+    assert_int_equal(posix_spawn(&pid, RP_TEST_REPRISE, &actions, NULL,
+                                 (char *const *)(uintptr_t)arguments, environ),
+                     0);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    for (int ms = 0; ms < 30000 && found == NULL; ms++) {
+        int fd = open(log, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+
+        if (fd >= 0) (void)close(fd);
+        text[n > 0 ? n : 0] = '\0';
+        found = strstr(text, "event=serving");
+        if (found == NULL) (void)usleep(1000);
+    }
+    if (found == NULL) fail_msg("the server does not come back: %s", text);
+    found = strstr(found, "127.0.0.1:");
+    assert_non_null(found);
+    *port = (int)strtol(found + 10, NULL, 10);
+    return pid;
+}
+
+static rp_status call_group(rp_client *client, rp_rollouts_action action, size_t group,
+                            rp_rollouts_call *call)
+{
+    static uint32_t values[32];
+    static char name[32];
+    static rp_rollout_column column;
+    rp_error err;
+
+    fill_values(values, group);
+    (void)snprintf(name, sizeof name, "group %zu", group);
+    column = (rp_rollout_column){{"tokens", 6}, {RP_UINT32, {.rank = 1, .dims = {32}}, values}};
+    *call = (rp_rollouts_call){.action = action,
+                               .rollouts = {"kill", 4},
+                               .group = {name, strlen(name)},
+                               .columns = &column,
+                               .column_count = action == RP_ROLLOUTS_PUT};
+    return rp_client_rollouts(client, call, rp_wait_ms(2000), &err);
+}
+
+/* Puts groups, and kills the server when `until` of them are there. Returns how many were put.
+ */
+static size_t use_server(rp_client *client, size_t first, pid_t pid, size_t until)
+{
+    rp_rollouts_call call;
+
+    for (size_t n = first;; n++) {
+        if (n == until) assert_int_equal(kill(pid, SIGKILL), 0);
+        if (call_group(client, RP_ROLLOUTS_PUT, n, &call) != RP_OK) return n;
+    }
+}
+
+static void a_killed_server_loses_no_acknowledged_group(void **state)
+{
+    char directory[] = "./reprise-rollouts-XXXXXX", log[64], command[64], address[64];
+    size_t kills = rp_test_scaled(KILLS / 3, 2), acked = 0;
+    rp_rollout_options o;
+    int port = 0;
+    rp_rng rng;
+
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    (void)snprintf(log, sizeof log, "%s/log", directory);
+    rp_rng_init(&rng, first_seed());
+    rp_rollout_options_init(&o);
+    for (size_t i = 0; i < kills; i++) {
+        rp_rollouts_call call = {
+            .action = RP_ROLLOUTS_CREATE, .rollouts = {"kill", 4}, .options = &o};
+        rp_client *client = NULL;
+        rp_error err = {0};
+        char data[64];
+        int status;
+        pid_t pid;
+
+        (void)snprintf(data, sizeof data, "%s/data", directory);
+        pid = start_server(data, log, &port);
+        (void)snprintf(address, sizeof address, "127.0.0.1:%d", port);
+        assert_ok_err(rp_client_new(address, NULL, &client, &err), &err);
+        if (i == 0)
+            assert_ok_err(rp_client_rollouts(client, &call, rp_wait_ms(20000), &err), &err);
+        for (size_t n = 0; n < acked; n++) {
+            assert_int_equal(call_group(client, RP_ROLLOUTS_PEEK, n, &call), RP_OK);
+            if (call.fate != RP_ROLLOUT_COMPLETE)
+                fail_msg("group %zu of %zu is lost", n, acked);
+            assert_memory_equal(call.draw->groups[0].items[0]->columns[0].tensor.data,
+                                (uint32_t[]){(uint32_t)n * 1000}, sizeof(uint32_t));
+            rp_rollouts_draw_free(call.draw);
+        }
+        acked = use_server(client, acked, pid, acked + 20 + rp_rng_below(&rng, 80));
+        rp_client_free(client);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    }
+    print_message("# %zu groups survived %zu kills of a server\n", acked, kills);
+    (void)snprintf(command, sizeof command, "rm -rf %s", directory);
+    assert_int_equal(system(command), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest cuts[] = {
         cmocka_unit_test(power_cuts_lose_no_acknowledged_operation)};
     const struct CMUnitTest kills[] = {
         cmocka_unit_test(killed_processes_lose_no_acknowledged_group)};
+    const struct CMUnitTest server[] = {
+        cmocka_unit_test(a_killed_server_loses_no_acknowledged_group)};
     const char *what = argc == 2 ? argv[1] : "";
 
+    if (strcmp(what, "server") == 0) return cmocka_run_group_tests(server, NULL, NULL);
     if (strcmp(what, "kill") == 0) return cmocka_run_group_tests(kills, NULL, NULL);
     mode = strcmp(what, "sync") == 0       ? RP_DURABLE_SYNC
            : strcmp(what, "interval") == 0 ? RP_DURABLE_INTERVAL
