@@ -150,7 +150,7 @@ void rp_data_summary_words(rp_text_buffer *out, const rp_data_summary *s)
         out, "checkpoint %" PRIu64 ": %" PRIu64 " item%s in %" PRIu64 " table%s", s->checkpoint,
         s->items, rp_plural(s->items), s->tables, rp_plural(s->tables));
     if (s->rollouts > 0)
-        rp_text_buffer_format(out, ", and %" PRIu64 " rollouts", s->rollouts);
+        rp_text_buffer_format(out, ", %" PRIu64 " rollouts", s->rollouts);
     if (s->journalled > 0)
         rp_text_buffer_format(out, ", and %" PRIu64 " record%s in the journal", s->journalled,
                               rp_plural(s->journalled));
