@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes the readers of the service of rollouts. The first byte of the input chooses the reader,
- * the second one when allocations fail; the rest is what the reader gets, in a block of exactly
- * its size.
+/* Fuzzes the readers of the service of rollouts. The first byte of the input chooses the
+ * reader, the second one when allocations fail; the rest is what the reader gets, in a block of
+ * exactly its size.
  *
  *   0  CreateRolloutsRequest      1  a request with names   2  ApplyRolloutsRequest
  *   3  ApplyRolloutsResponse      4  ListRolloutsResponse   5  ReadCursorResponse
