@@ -281,7 +281,8 @@ static PyMethodDef draw_methods[] = {
      "item($self, group, index, /)\n--\n\nReturns (first version, last version, columns), or "
      "None."},
     {"ragged", (PyCFunction)draw_ragged, METH_VARARGS,
-     "ragged($self, name, first, last, /)\n--\n\nReturns the values and the offsets of a column "
+     "ragged($self, name, first, last, /)\n--\n\nReturns the values and the offsets of a "
+     "column "
      "of the items [first, last), and the name of its dtype."},
     {"pack", (PyCFunction)draw_pack, METH_VARARGS,
      "pack($self, items, budget, /)\n--\n\nDivides the items (name, first, last) into batches. "

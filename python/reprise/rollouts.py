@@ -126,7 +126,7 @@ class Item(NamedTuple):
     first_version: int
     last_version: int
 
-    def __getitem__(self, name: Any) -> Any:  # type: ignore[override]
+    def __getitem__(self, name: Any) -> Any:
         return self.columns[name] if isinstance(name, str) else tuple(self)[name]
 
 
