@@ -4,9 +4,10 @@
  * it was written and read again. */
 #include "disk/journal_read.h"
 #include "durable/format/journal_records.h"
+#include "durable/format/rollout_records.h"
 #include "fuzz.h"
 
-enum { KINDS = RP_RECORD_PAUSE - RP_RECORD_INSERT + 1, WHOLE_FILE = KINDS, DROP };
+enum { KINDS = RP_RECORD_PAUSE - RP_RECORD_INSERT + 1, WHOLE_FILE = KINDS, DROP, ROLLOUTS };
 
 static rp_status on_record(void *ctx, const rp_record *record, rp_error *err)
 {
@@ -81,6 +82,24 @@ static void write_again(const rp_decoded_change *decoded, rp_record_kind kind)
     rp_journal_encoder_deinit(&encoder);
 }
 
+/* The operation and the options behind the name have targets of their own. */
+static void read_rollouts(const uint8_t *data, size_t size)
+{
+    rp_rollout_record record;
+    rp_buf out;
+
+    for (int kind = RP_RECORD_ROLLOUTS_CREATE; kind <= RP_RECORD_ROLLOUTS_DROP; kind++) {
+        if (rp_rollout_record_read((rp_record_kind)kind, data, size, &record, NULL) != RP_OK)
+            continue;
+        fuzz_check(record.name.size >= 1 && record.name.size <= RP_ROLLOUT_NAME_BYTES);
+        fuzz_check(kind != RP_RECORD_ROLLOUTS_DROP || record.body.size == 0);
+        rp_buf_init(&out, rp_allocator_default());
+        rp_rollout_record_write_name(&out, record.name);
+        fuzz_check(out.size + record.body.size <= size);
+        rp_buf_deinit(&out);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static rp_decoded_change decoded;
@@ -91,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rp_status st;
 
     if (size == 0 || size > FUZZ_MAX_BYTES) return 0;
-    what = data[0] % (DROP + 1);
+    what = data[0] % (ROLLOUTS + 1);
     data++, size--;
     if (what == WHOLE_FILE) {
         walk(data, size);
@@ -100,6 +119,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (what == DROP) {
         if (rp_journal_read_drop(data, size, &name, &err) == RP_OK)
             fuzz_check(name.size > 0 && name.size <= RP_MAX_TABLE_NAME_BYTES);
+        return 0;
+    }
+    if (what == ROLLOUTS) {
+        read_rollouts(data, size);
         return 0;
     }
     kind = (rp_record_kind)(RP_RECORD_INSERT + what);

@@ -6,7 +6,7 @@
 #include "durable/format/manifest_hash.h"
 #include "fuzz_memory.h"
 
-enum { MAKE_END = 255, MAX_KINDS = 6 };
+enum { MAKE_END = 255, MAX_KINDS = RP_RECORD_ROLLOUTS - RP_RECORD_STORE + 1 };
 
 static void end_it(rp_manifest_reader *reader, const rp_manifest_hash *hash, uint64_t records,
                    uint64_t tables, uint64_t segments)
@@ -22,6 +22,8 @@ static void end_it(rp_manifest_reader *reader, const rp_manifest_hash *hash, uin
     if (rp_manifest_reader_add(reader, &record, NULL) != RP_OK ||
         rp_manifest_reader_take(reader, &m, NULL) != RP_OK)
         return;
+    fuzz_check(!m->store.rollouts.is_there ||
+               (m->store.rollouts.lsn >= m->store.lsn && m->store.rollouts.count <= 256));
     for (size_t i = 1; i < m->segment_count; i++)
         fuzz_check(m->segments[i - 1].number < m->segments[i].number);
     for (size_t t = 0; t < m->table_count; t++)

@@ -26,6 +26,7 @@ typedef enum rp_data_kind {
     RP_DATA_JOURNAL = 4,    /* changes, each with a number: its LSN */
     RP_DATA_RUNS = 5,       /* the runs that programs report */
     RP_DATA_OTHER = 6,      /* in quarantine, a temporary file, or an unknown file */
+    RP_DATA_ROLLOUTS = 7,   /* the rollouts of a checkpoint */
 } rp_data_kind;
 
 typedef enum rp_data_state {
@@ -50,6 +51,7 @@ typedef struct rp_data_file {
     uint64_t records, good_bytes; /* if `thorough`: number of good records, end of the last */
     bool current;                 /* checkpoint: it is the live one */
     uint64_t tables, items, lsn;  /* checkpoint; lsn: of the last change in it */
+    uint64_t rollouts;            /* checkpoint, or the file of its rollouts: how many */
     uint64_t live_bytes;          /* segment: bytes that the live checkpoint needs, roughly */
     uint64_t last_lsn;            /* journal, if `thorough` */
     char problem[RP_ERROR_TEXT_BYTES];
@@ -60,6 +62,7 @@ typedef struct rp_data_summary {
     uint64_t damaged, torn, unused; /* files */
     uint64_t checkpoint;            /* number of the one that a server would load; 0: none */
     uint64_t tables, items, lsn;    /* of that checkpoint */
+    uint64_t rollouts;              /* of that checkpoint */
     uint64_t journalled; /* journal records after that checkpoint, if they are counted */
 } rp_data_summary;
 
@@ -70,8 +73,8 @@ typedef struct rp_data_look_options {
                       before it, and that all blocks and chunks exist to which a checkpoint
                       refers. Otherwise read headers and manifests only */
     bool counts_journal; /* count the records of the journal, even if not thorough */
-    /* Called for each file: CURRENT, checkpoints, segments, journal, RUNS, others; files of one
-     * kind in order of their numbers. */
+    /* Called for each file: CURRENT, checkpoints, segments, journal, RUNS, others, rollouts;
+     * files of one kind in order of their numbers. */
     void (*on_file)(void *ctx, const rp_data_file *file);
     void (*on_progress)(void *ctx, const rp_durable_progress *progress);
     void *ctx;

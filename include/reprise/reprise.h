@@ -26,6 +26,11 @@
  *   replay_buffer.h  a ring of transitions in this process
  *   sumtree.h        the sum tree behind prioritized sampling
  *
+ * For training language models:
+ *
+ *   rollouts.h       groups of items with versions, late columns, leases; ragged batches
+ *   rollout_calls.h  the calls on them, on a server or in this process
+ *
  * Used by all of them:
  *
  *   status.h     statuses and error texts
@@ -49,6 +54,8 @@
 #include "reprise/extension.h"
 #include "reprise/printable.h"
 #include "reprise/replay_buffer.h"
+#include "reprise/rollout_calls.h"
+#include "reprise/rollouts.h"
 #include "reprise/runs.h"
 #include "reprise/sampler.h"
 #include "reprise/server.h"

@@ -7,6 +7,7 @@
 #include "core.h"
 #include "durable.h"
 #include "keys.h"
+#include "rollouts.h"
 #include "runs.h"
 #include "sample_steps.h"
 #include "server_call.h"
@@ -629,6 +630,9 @@ static PyMethodDef client_methods[] = {
     {"report", FAST(core_client_report),
      "report($self, run, scalars, actors, env, states, timeout, /)\n--\n\n"
      "Adds to a run. Returns how many scalars and actors the server has no room for."},
+    {"rollouts", FAST(core_client_rollouts),
+     "rollouts($self, action, name, arguments, timeout, /)\n--\n\n"
+     "Calls rollouts. Returns a dict of results."},
     {"why_blocked", WITH_KEYWORDS(client_why_blocked),
      "why_blocked($self, table=None, timeout=None)\n--\n\nReturns a dict for each waiting "
      "call."},

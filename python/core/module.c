@@ -5,12 +5,14 @@
 #include "core.h"
 #include "durable.h"
 #include "extension.h"
+#include "rollouts.h"
 
 static PyTypeObject *const types[] = {
     &core_Structure,        &core_Store,         &core_Server,           &core_Client,
     &core_TrajectoryWriter, &core_ColumnHistory, &core_TrajectoryColumn, &core_StructuredWriter,
     &core_BatchWriter,      &core_StepWriter,    &core_Sampler,          &core_Batch,
     &core_ReplayBuffer,     &core_WeakCellRef,   &core_Durable,          &core_TableExtension,
+    &core_RolloutDraw,
 };
 
 int core_add(PyObject *module, const char *name, PyObject *obj)

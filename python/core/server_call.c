@@ -47,6 +47,13 @@ void core_request_drop(core_request *request)
     free(request);
 }
 
+void core_request_explain(core_request *r, const char *why)
+{
+    pthread_mutex_lock(&r->lock);
+    (void)snprintf(r->why, sizeof r->why, "%s", why);
+    pthread_mutex_unlock(&r->lock);
+}
+
 static void *apart_main(void *arg)
 {
     core_request *r = arg;
@@ -99,11 +106,15 @@ static int apart_start(core_request *r, pthread_t *thread)
 }
 
 /* Logs what a call waits for: the error of the last attempt, or its servers. */
-static int warn(core_patience *patience, const core_request *r, const rp_error *err)
+static int warn(core_patience *patience, core_request *r, const rp_error *err)
 {
     char text[RP_ERROR_TEXT_BYTES];
     size_t count;
 
+    pthread_mutex_lock(&r->lock);
+    (void)snprintf(text, sizeof text, "%s", r->why);
+    pthread_mutex_unlock(&r->lock);
+    if (text[0] != '\0') return core_patience_warn(patience, text);
     if (err->text[0] == '\0' && r->what != NULL) return core_patience_warn(patience, r->what);
     if (err->text[0] != '\0' || r->peer == NULL) return core_patience_warn(patience, err->text);
     count = rp_client_shard_count(r->peer);

@@ -28,13 +28,17 @@ typedef struct core_request {
     rp_status status;
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    bool over; /* guarded by lock */
+    bool over;                     /* guarded by lock, as is the next */
+    char why[RP_ERROR_TEXT_BYTES]; /* what the call waits for; empty: not known */
 } core_request;
 
 /* Allocates a struct of `bytes` bytes, zeroed after its core_request. `clear` frees the members
  * of the struct when the last reference is dropped, on any thread and without the GIL. */
 void *core_request_new(size_t bytes, void (*clear)(void *request));
 void core_request_drop(core_request *request); /* called once, by the caller */
+
+/* Sets what the call waits for, for the warning. Called by the call, without the GIL. */
+void core_request_explain(core_request *request, const char *why);
 
 /* Makes the call without the GIL, with the request as its argument. Returns -1 with an
  * exception if a signal handler raises one, or if the status is not RP_OK. The results of a

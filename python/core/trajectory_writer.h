@@ -34,7 +34,7 @@ typedef struct core_writer {
     PyObject *tables, *last_table; /* names of the tables that items were created in: a set */
     bool validates;                /* compares items with the signature of their table */
     core_names checked;
-    int64_t final_steps;           /* steps of the episode, once the writer is closed */
+    int64_t final_steps; /* steps of the episode, once the writer is closed */
     /* The history: */
     PyObject *structure; /* NULL before there is a column */
     PyObject *leaves;    /* a tuple of histories */

@@ -45,11 +45,12 @@ if TYPE_CHECKING:
     # "as" exports a name that is not in __all__.
     from reprise import aio, cc as cc, extensions, pattern_dataset as pattern_dataset, pybind
     from reprise import ray as ray
-    from reprise import rl as rl, runs, tf_client as tf_client
+    from reprise import rl as rl, rollouts, runs, tf_client as tf_client
     from reprise import timestep_dataset as timestep_dataset
     from reprise import trajectory_dataset as trajectory_dataset
     from reprise.dataset import Dataset
     from reprise.pattern_dataset import PatternDataset
+    from reprise.rollouts import Rollouts
     from reprise.runs import log_scalars
     from reprise.tf_client import TFClient
     from reprise.timestep_dataset import TimestepDataset
@@ -65,6 +66,7 @@ __all__ = [
     "ReplayBuffer",
     "ReplaySample",
     "ReverbError",
+    "Rollouts",
     "SampleInfo",
     "Server",
     "StatusError",
@@ -89,6 +91,7 @@ __all__ = [
     "rate_limiters",
     "replay_sample",
     "reverb_types",
+    "rollouts",
     "runs",
     "selectors",
     "specs",
@@ -101,6 +104,7 @@ __all__ = [
 _LAZY = {
     "Dataset": "dataset",
     "PatternDataset": "pattern_dataset",
+    "Rollouts": "rollouts",
     "TFClient": "tf_client",
     "TimestepDataset": "timestep_dataset",
     "TrajectoryDataset": "trajectory_dataset",
@@ -112,6 +116,7 @@ _LAZY = {
     "pybind": "pybind",
     "ray": "ray",
     "rl": "rl",
+    "rollouts": "rollouts",
     "runs": "runs",
     "tf_client": "tf_client",
     "timestep_dataset": "timestep_dataset",

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from reprise.dataset import Dataset, DatasetOptions
     from reprise.rate_limiters import RateLimiter
+    from reprise.rollouts import Rollouts
     from reprise.table import Table
 
 __all__ = ["Client", "Writer"]
@@ -520,6 +521,20 @@ class Client(Connection):
     ) -> None:
         """Resumes paused inserts, samples or both."""
         self._client.resume(table, _side(sides), timeout)
+
+    def rollouts(self, name: str, *, create: Optional[Mapping[str, Any]] = None) -> Rollouts:
+        """Returns the rollouts of that name, a buffer for training language models.
+
+        Args:
+          name: of the rollouts.
+          create: makes the rollouts with these options (`Rollouts.create`), unless there are some of
+            that name already. None: does not ask the server.
+        """
+        from reprise.rollouts import Rollouts
+
+        found = Rollouts(self, name)
+        return found if create is None else found.create(exist_ok=True, **create)
+
 
 def _side(sides: str) -> int:
     if sides not in _SIDES:

@@ -48,7 +48,8 @@ bool rp_journal_is_valid_locked(rp_journal *j)
 static bool may_free(rp_record_kind kind)
 {
     return kind == RP_RECORD_DELETE || kind == RP_RECORD_EVICT || kind == RP_RECORD_RESET ||
-           kind == RP_RECORD_DROP || kind == RP_RECORD_ALTER;
+           kind == RP_RECORD_DROP || kind == RP_RECORD_ALTER || kind == RP_RECORD_ROLLOUTS_OP ||
+           kind == RP_RECORD_ROLLOUTS_DROP;
 }
 
 uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *parts,

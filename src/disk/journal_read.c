@@ -43,7 +43,8 @@ static uint64_t find_synced(const uint8_t *data, size_t size, size_t offset)
 
 static bool is_change(rp_record_kind kind)
 {
-    return (kind >= RP_RECORD_INSERT && kind <= RP_RECORD_DROP) || kind == RP_RECORD_RENUMBER;
+    return (kind >= RP_RECORD_INSERT && kind <= RP_RECORD_DROP) ||
+           (kind >= RP_RECORD_RENUMBER && kind <= RP_RECORD_ROLLOUTS_DROP);
 }
 
 /* True if the record may follow those before it. Evaluates SYNCED and LOST. */

@@ -29,6 +29,16 @@ char *rp_journal_path(char out[RP_JOURNAL_PATH_BYTES], uint64_t first)
     return out;
 }
 
+char *rp_rollouts_path(char out[RP_ROLLOUTS_PATH_BYTES], uint64_t checkpoint)
+{
+    int length =
+        snprintf(out, RP_ROLLOUTS_PATH_BYTES, RP_ROLLOUTS_FOLDER "/%016" PRIx64, checkpoint);
+
+    assert(length > 0 && length < RP_ROLLOUTS_PATH_BYTES);
+    (void)length;
+    return out;
+}
+
 bool rp_name_parse(const char *name, uint64_t *number)
 {
     uint64_t value = 0;

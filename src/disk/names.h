@@ -6,6 +6,7 @@
 #include "disk/files.h"
 
 enum { RP_NAME_DIGITS = 16, RP_SEGMENT_PATH_BYTES = 32, RP_JOURNAL_PATH_BYTES = 32 };
+enum { RP_ROLLOUTS_PATH_BYTES = 40 };
 
 /* The path of a journal file before it is renamed to its number. Readers ignore it. */
 #define RP_JOURNAL_TEMPORARY "wal/next.tmp"
@@ -17,6 +18,11 @@ enum { RP_NAME_DIGITS = 16, RP_SEGMENT_PATH_BYTES = 32, RP_JOURNAL_PATH_BYTES = 
 char *rp_segment_path(char out[RP_SEGMENT_PATH_BYTES], uint64_t number);
 /* Writes "wal/" and the first LSN of a journal file. Returns `out`. */
 char *rp_journal_path(char out[RP_JOURNAL_PATH_BYTES], uint64_t first);
+
+/* The folder with the rollouts of the checkpoints. It is there if a checkpoint had rollouts. */
+#define RP_ROLLOUTS_FOLDER "rollouts"
+/* Writes "rollouts/" and the number of a checkpoint. Returns `out`. */
+char *rp_rollouts_path(char out[RP_ROLLOUTS_PATH_BYTES], uint64_t checkpoint);
 
 /* Parses a file name of 16 hexadecimal digits. Returns false for any other name. */
 bool rp_name_parse(const char *name, uint64_t *number);

@@ -73,12 +73,12 @@ rp_status rp_file_header_read(const uint8_t *data, size_t size, rp_file_header *
                        "file header: version %" PRIu32 " of the format is newer than %d",
                        h.version, RP_FORMAT_VERSION);
     h.incompat = rp_get_u32(data + FILE_INCOMPAT);
-    if (h.incompat != 0)
+    if ((h.incompat & ~(uint32_t)RP_FEATURES) != 0)
         return rp_fail(err, RP_PRECONDITION,
                        "file header: unknown features 0x%" PRIx32 " are needed to read it",
-                       h.incompat);
+                       h.incompat & ~(uint32_t)RP_FEATURES);
     kind = rp_get_u32(data + FILE_KIND);
-    if (h.version == 0 || kind < RP_FILE_CURRENT || kind > RP_FILE_RUNS ||
+    if (h.version == 0 || kind < RP_FILE_CURRENT || kind > RP_FILE_ROLLOUTS ||
         rp_get_u64(data + FILE_ZERO) != 0)
         return rp_fail(err, RP_CORRUPT, "file header: version %" PRIu32 ", kind %" PRIu32,
                        h.version, kind);

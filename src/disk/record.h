@@ -27,7 +27,14 @@ typedef enum rp_file_kind {
     RP_FILE_SEGMENT = 3,
     RP_FILE_JOURNAL = 4,
     RP_FILE_RUNS = 5,
+    RP_FILE_ROLLOUTS = 6,
 } rp_file_kind;
+
+/* Bits of rp_file_header.incompat. */
+enum {
+    RP_FEATURE_ROLLOUTS = 1 << 0, /* of a manifest: it has RP_RECORD_ROLLOUTS */
+    RP_FEATURES = RP_FEATURE_ROLLOUTS,
+};
 
 typedef enum rp_record_kind {
     /* in segments */
@@ -45,6 +52,7 @@ typedef enum rp_record_kind {
     RP_RECORD_SEGMENTS = 20,
     RP_RECORD_END = 21, /* of a manifest: counts, XXH3-128 of all records before it */
     RP_RECORD_CURRENT = 22,
+    RP_RECORD_ROLLOUTS = 23, /* the file with the rollouts of the checkpoint */
     /* in the journal; durable/format/journal_records.h defines the payloads */
     RP_RECORD_INSERT = 32,
     RP_RECORD_SAMPLE = 33,
@@ -60,9 +68,16 @@ typedef enum rp_record_kind {
     RP_RECORD_LOST = 43,     /* first record: missing changes up to this LSN were discarded */
     RP_RECORD_PAD = 44,      /* zeroes, up to the next sector */
     RP_RECORD_RENUMBER = 45, /* the slots of an empty table are numbered from 0 again */
+    RP_RECORD_ROLLOUTS_CREATE = 46, /* durable/format/rollout_records.h, as are the next two */
+    RP_RECORD_ROLLOUTS_OP = 47,
+    RP_RECORD_ROLLOUTS_DROP = 48,
     /* in RUNS: durable/runs_file.c */
     RP_RECORD_RUN = 64,
     RP_RECORD_RUNS_END = 65,
+    /* in rollouts: durable/format/rollouts_file.h */
+    RP_RECORD_ROLLOUTS_BEGIN = 66,
+    RP_RECORD_ROLLOUTS_PIECE = 67,
+    RP_RECORD_ROLLOUTS_END = 68,
 } rp_record_kind;
 
 typedef struct rp_store_id {
@@ -72,8 +87,8 @@ typedef struct rp_store_id {
 typedef struct rp_file_header {
     uint32_t version;
     rp_file_kind kind;
-    uint32_t compat, read_only,
-        incompat; /* feature bits: a file with unknown bits in `incompat` is refused */
+    uint32_t compat, read_only, incompat; /* feature bits: a file with bits in `incompat`
+                                             besides RP_FEATURES is refused */
     rp_store_id store;
     uint64_t number; /* of the segment or manifest; the first LSN of a journal file */
 } rp_file_header;

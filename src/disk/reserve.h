@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Disk space that is reserved for a checkpoint, by the file "reserve". Its bytes mean nothing.
- * The empty files "reserve.1" to "reserve.7" reserve inodes: five for a checkpoint, which
- * creates two segments for chunks, one for blocks, a manifest and CURRENT before it can remove
- * any file, and two for the journal, which then creates a file and a segment.
+ * The empty files "reserve.1" to "reserve.8" reserve inodes: six for a checkpoint, which
+ * creates two segments for chunks, one for blocks, a file of rollouts, a manifest and CURRENT
+ * before it can remove any file, and two for the journal, which then creates a file and a
+ * segment.
  *
  * Even on a full disk, dead data can only be removed once a checkpoint that no longer refers to
  * it is complete. So a checkpoint that finds the disk full removes the file and writes into its
@@ -27,10 +28,10 @@
  *       (checkpoint_segments.c);
  *   R4  in sync mode, an insert enters a table only if the reserve can grow with it
  *       (disk/journal_space.h);
- *   R5  a checkpoint on a full disk may create segments for chunks, which stay, only if five
- *       inodes then remain; three if it vacates segments: what the next checkpoint, which
+ *   R5  a checkpoint on a full disk may create segments for chunks, which stay, only if six
+ *       inodes then remain; four if it vacates segments: what the next checkpoint, which
  *       removes those, needs if it has no new chunks (checkpoint_segments.c). Such checkpoints
- *       follow one another as long as they gain inodes. Then five are reserved again before the
+ *       follow one another as long as they gain inodes. Then six are reserved again before the
  *       journal may create files.
  *
  * So live data cannot use up the reserve, and after items are deleted, there is space for the
@@ -52,9 +53,9 @@ enum {
     RP_RESERVE_LEAST = 16 << 10, /* bytes; a smaller reserve is useless */
     RP_RESERVE_SEALS = 16,       /* seals (last records of segments) add at most 1/16 to a
                                     checkpoint */
-    RP_RESERVE_FILES = 7,        /* empty files */
-    RP_RESERVE_FIRST_FILES = 5,  /* of these, for a checkpoint */
-    RP_RESERVE_NAMED_FILES = 2   /* manifest and CURRENT, besides the segments */
+    RP_RESERVE_FILES = 8,        /* empty files */
+    RP_RESERVE_FIRST_FILES = 6,  /* of these, for a checkpoint */
+    RP_RESERVE_NAMED_FILES = 3   /* rollouts, manifest and CURRENT, besides the segments */
 };
 
 typedef struct rp_reserve {

@@ -121,6 +121,7 @@ static rp_status write_short(rp_durable *d, rp_checkpoint_result *result, rp_err
     rp_reserve_release(&d->reserve);
     c->is_short = true;
     c->largest = rp_durable_largest(d);
+    c->largest_rollouts = rp_durable_largest_rollouts(d);
     c->spare = rp_durable_spare(d);
     for (int attempt = c->has_moved_in_vain ? 2 : 0; attempt < 4 && st == RP_NO_RESOURCE;
          attempt++) {

@@ -233,6 +233,15 @@ static rp_status count_items(rp_durable *d, uint64_t *items)
     return RP_OK;
 }
 
+static bool has_rollouts(rp_store *store)
+{
+    rp_rollouts *all[RP_ROLLOUT_SET_COUNT];
+    size_t count = rp_rollout_set_list(rp_store_rollouts(store), all);
+
+    for (size_t i = 0; i < count; i++) rp_rollouts_unref(all[i]);
+    return count > 0;
+}
+
 /* Loads the directory and sets up the checkpointer. `*found_journal`: journal files existed. */
 static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_journal,
                          rp_error *err)
@@ -248,14 +257,19 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
                      .on_tier_event = on_tier_event,
                      .ctx = d};
     rp_checkpointer *c = &d->checkpointer;
+    rp_rollout_set *set = rp_store_rollouts(d->store);
     rp_configured configured;
-    uint64_t before;
+    uint64_t before, most_bytes = rp_rollout_set_most_bytes(set);
     bool changed = false;
+    bool has_own = has_rollouts(d->store);
     rp_status st = rp_configured_read(&configured, &d->alloc, d->store, err);
 
+    /* What was allowed when it was logged is allowed again. */
+    rp_rollout_set_set_most_bytes(set, UINT64_MAX);
     if (st == RP_OK) st = rp_recover(&r, err);
     before = r.lsn;
     if (st == RP_OK && r.has_journal) st = rp_durable_redo(d, &r, err);
+    rp_rollout_set_set_most_bytes(set, most_bytes);
     if (st == RP_OK && !d->options.accept_changes)
         st = rp_configured_compare(&configured, d->store, err);
     if (st == RP_OK) st = rp_recovery_settle(&r, err);
@@ -270,7 +284,9 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
     assert(r.lsn >= before && r.segments != NULL);
     if (r.lsn > before) jump_keys(d, r.lsn);
     d->info.last_checkpoint = r.checkpoint;
-    *needs_checkpoint = r.is_fresh || !r.is_whole || !r.is_same || changed ||
+    /* The next LSN must be above those in the images, and the journal may end before. */
+    *needs_checkpoint = r.is_fresh || !r.is_whole || !r.is_same || changed || has_own ||
+                        r.lsn < r.rollouts_at.lsn ||
                         (r.has_journal && d->options.mode == RP_DURABLE_CHECKPOINT);
     *found_journal = r.has_journal;
     d->segments = r.segments;
@@ -294,6 +310,7 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
                            .damaged_count = r.damaged_count,
                            .damaged_capacity = r.damaged_capacity,
                            .meter = &d->meter};
+    atomic_store(&c->uses_rollouts, has_rollouts(d->store));
     /* Unless the journal continues, the next LSN is above all LSNs in the directory. */
     if ((*needs_checkpoint || !c->has_journal) && r.highest_lsn > c->lsn)
         c->lsn = r.highest_lsn;

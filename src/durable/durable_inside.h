@@ -143,6 +143,8 @@ void rp_durable_save_runs(rp_durable *d);
 /* An upper bound on the bytes of records of the largest checkpoint: one in which every block of
  * every table has changed. Any thread. */
 uint64_t rp_durable_largest(const rp_durable *d);
+/* The part of it for rollouts. */
+uint64_t rp_durable_largest_rollouts(const rp_durable *d);
 /* An rp_reserve_wanted(); `ctx` is the rp_durable. */
 uint64_t rp_durable_reserve_wanted(void *ctx, uint64_t *held);
 /* The part of the fixed part that new chunks must leave free (R3). */

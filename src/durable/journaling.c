@@ -100,8 +100,13 @@ static rp_status visit(void *ctx, const rp_record *record, rp_error *err)
 rp_status rp_durable_redo(rp_durable *d, rp_recovery *r, rp_error *err)
 {
     redo_run p = {.recovery = r};
-    rp_redo_options options = {
-        .alloc = &d->alloc, .store = d->store, .chunk = find_chunk, .ctx = &p};
+    rp_redo_options options = {.alloc = &d->alloc,
+                               .store = d->store,
+                               .chunk = find_chunk,
+                               .ctx = &p,
+                               .rollouts = &r->rollouts,
+                               .rollouts_lsn = r->rollouts_at.lsn,
+                               .salvage = r->salvage};
     uint64_t last = r->lsn, torn = 0, count;
     rp_error why = {0};
     rp_journal_reading how = r->salvage    ? RP_JOURNAL_SALVAGE
@@ -186,6 +191,7 @@ rp_status rp_durable_start_journal(rp_durable *d, rp_error *err)
                                     .reserve = rp_durable_reserve_wanted,
                                     .admit = rp_durable_admit_table,
                                     .on_created = rp_durable_count_table,
+                                    .uses_rollouts = &d->checkpointer.uses_rollouts,
                                     .ctx = d};
     rp_status st;
 

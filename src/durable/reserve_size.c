@@ -2,6 +2,7 @@
 /* The size of the reserve: an upper bound of the largest checkpoint.
  *
  *   items and slots     the accounts of the tables keep the sum (table/account.h, A6)
+ *   rollouts            their set keeps the sum
  *   tables, segments    counted before each checkpoint; new tables when they are created
  *
  * A dropped table counts until the next checkpoint. */
@@ -20,7 +21,12 @@ enum { JOURNAL_SHARE = 4 };
 uint64_t rp_durable_largest(const rp_durable *d)
 {
     return rp_budget_image(rp_store_budget(d->store)) + atomic_load(&d->counted_bytes) +
-           atomic_load(&d->created_bytes);
+           atomic_load(&d->created_bytes) + rp_durable_largest_rollouts(d);
+}
+
+uint64_t rp_durable_largest_rollouts(const rp_durable *d)
+{
+    return rp_rollout_set_image_bytes(rp_store_rollouts(d->store));
 }
 
 uint64_t rp_durable_reserve_wanted(void *ctx, uint64_t *held)

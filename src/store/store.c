@@ -19,6 +19,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "rollouts/rollout_set.h"
 #include "runs/runs.h"
 #include "table/account.h"
 #include "table/table_log.h"
@@ -38,8 +39,14 @@ struct rp_store {
     rp_allocator alloc;
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
-    rp_budget *budget; /* has a lock of its own */
-    rp_runs *runs;     /* has a lock of its own */
+    rp_budget *budget;        /* has a lock of its own */
+    rp_runs *runs;            /* has a lock of its own */
+    rp_rollout_set *rollouts; /* has a lock of its own */
+
+    _Atomic(rp_rollout_journal *) rollout_journal; /* NULL: none */
+
+    rp_mutex watch_mu; /* rank RP_RANK_ROLLOUT_WATCH */
+    rp_rollout_watch *watches RP_GUARDED_BY(watch_mu);
 
     rp_mutex mu;                     /* rank 20 */
     uint64_t seed RP_GUARDED_BY(mu); /* changed only by rp_store_restore() */
@@ -142,6 +149,39 @@ static void remove_locked(rp_store *s, const rp_table *table) RP_REQUIRES(s->mu)
     RP_VERIFY(s->table_count, is_valid_locked(s));
 }
 
+/* Calls all watches of the store. */
+static void on_rollouts_changed(void *ctx, rp_rollouts *rollouts)
+{
+    rp_store *s = ctx;
+
+    rp_mutex_lock(&s->watch_mu);
+    for (rp_rollout_watch *w = s->watches; w != NULL; w = w->next) w->changed(w, rollouts);
+    rp_mutex_unlock(&s->watch_mu);
+}
+
+void rp_store_wake_rollouts(rp_store *s)
+{
+    on_rollouts_changed(s, NULL);
+}
+
+void rp_store_watch_rollouts(rp_store *s, rp_rollout_watch *watch)
+{
+    rp_mutex_lock(&s->watch_mu);
+    watch->next = s->watches;
+    s->watches = watch;
+    rp_mutex_unlock(&s->watch_mu);
+}
+
+void rp_store_unwatch_rollouts(rp_store *s, rp_rollout_watch *watch)
+{
+    rp_rollout_watch **at = &s->watches;
+
+    rp_mutex_lock(&s->watch_mu);
+    while (*at != NULL && *at != watch) at = &(*at)->next;
+    if (*at != NULL) *at = watch->next;
+    rp_mutex_unlock(&s->watch_mu);
+}
+
 rp_status rp_store_new(const rp_store_options *options, rp_store **out, rp_error *err)
 {
     rp_store_options o = {0};
@@ -161,12 +201,16 @@ rp_status rp_store_new(const rp_store_options *options, rp_store **out, rp_error
     s->wall_ctx = o.wall_ctx;
     s->budget = rp_budget_new(alloc, o.max_bytes, o.policy);
     if (s->budget != NULL) s->runs = rp_runs_new(alloc);
-    if (s->runs == NULL) {
+    if (s->runs != NULL) s->rollouts = rp_rollout_set_new(alloc, rp_system_seed());
+    if (s->rollouts == NULL) {
+        rp_runs_free(s->runs);
         rp_budget_unref(s->budget);
         rp_release(alloc, s, sizeof *s);
         return rp_fail_memory(err, sizeof *s->budget);
     }
     rp_mutex_init(&s->mu, RP_RANK_STORE);
+    rp_mutex_init(&s->watch_mu, RP_RANK_ROLLOUT_WATCH);
+    rp_rollout_set_set_watch(s->rollouts, on_rollouts_changed, s);
     rp_rng_init(&s->keys, s->seed);
     *out = s;
     return RP_OK;
@@ -188,7 +232,10 @@ void rp_store_free(rp_store *s)
     rp_release(&alloc, s->tables, s->table_capacity * sizeof(rp_table *));
     rp_release(&alloc, s->by_name, s->table_capacity * sizeof(rp_table *));
     rp_budget_unref(s->budget);
+    rp_rollout_set_free(s->rollouts);
     rp_runs_free(s->runs);
+    assert(s->watches == NULL);
+    rp_mutex_deinit(&s->watch_mu);
     rp_mutex_deinit(&s->mu);
     rp_release(&alloc, s, sizeof *s);
 }
@@ -199,6 +246,8 @@ void rp_store_close(rp_store *s)
     s->closed = true; /* from here on the list is constant (S4) */
     rp_mutex_unlock(&s->mu);
     for (size_t i = 0; i < s->table_count; i++) rp_table_close(s->tables[i]);
+    rp_rollout_set_close(s->rollouts);
+    rp_store_wake_rollouts(s);
 }
 
 /* Computes the seed of a table: FNV-1a of its name, mixed with the seed of the store. It does
@@ -489,6 +538,22 @@ const rp_allocator *rp_store_allocator(rp_store *s)
 rp_runs *rp_store_runs(rp_store *s)
 {
     return s->runs;
+}
+
+rp_rollout_set *rp_store_rollouts(rp_store *s)
+{
+    return s->rollouts;
+}
+
+/* Release and acquire: the journal was initialised before it was set. */
+void rp_store_set_rollout_journal(rp_store *s, rp_rollout_journal *journal)
+{
+    atomic_store_explicit(&s->rollout_journal, journal, memory_order_release);
+}
+
+rp_rollout_journal *rp_store_rollout_journal(rp_store *s)
+{
+    return atomic_load_explicit(&s->rollout_journal, memory_order_acquire);
 }
 
 rp_budget *rp_store_budget(rp_store *s)

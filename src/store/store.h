@@ -20,6 +20,32 @@ rp_budget *rp_store_budget(rp_store *store);
 typedef struct rp_runs rp_runs;
 rp_runs *rp_store_runs(rp_store *store);
 
+/* The rollouts of the store (rollouts/rollout_set.h). Their memory does not count against
+ * max_bytes; they have bounds of their own. */
+typedef struct rp_rollout_set rp_rollout_set;
+rp_rollout_set *rp_store_rollouts(rp_store *store);
+
+/* A function that is called after a change of rollouts that may release operations that wait.
+ * It is called on the thread of the change, with a lock that orders after all others, so it
+ * must not call the store or rollouts. `rollouts` may be NULL. Embed it in another struct. */
+typedef struct rp_rollouts rp_rollouts;
+typedef struct rp_rollout_watch rp_rollout_watch;
+struct rp_rollout_watch {
+    void (*changed)(rp_rollout_watch *watch, rp_rollouts *rollouts);
+    rp_rollout_watch *next; /* private */
+};
+void rp_store_watch_rollouts(rp_store *store, rp_rollout_watch *watch);
+/* Afterwards the function is not called any more, and does not run. */
+void rp_store_unwatch_rollouts(rp_store *store, rp_rollout_watch *watch);
+/* Calls the functions. Call it after rollouts were dropped. */
+void rp_store_wake_rollouts(rp_store *store);
+
+/* Sets the journal of the rollouts (store/rollout_journal.h); NULL: none. The caller that
+ * removes it makes sure that no thread is in a function that uses it. */
+typedef struct rp_rollout_journal rp_rollout_journal;
+void rp_store_set_rollout_journal(rp_store *store, rp_rollout_journal *journal);
+rp_rollout_journal *rp_store_rollout_journal(rp_store *store); /* NULL: none */
+
 /* As rp_store_find_tables(), without references: each pointer is valid until its table is
  * dropped or the store freed. */
 size_t rp_store_tables(rp_store *store, rp_table **out, size_t capacity);

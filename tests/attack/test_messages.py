@@ -33,6 +33,7 @@ GOOD = {
     OURS + "DropTable": m.octets(1, "no such table"),
     "/reprise.v1.Runs/LogScalars": m.octets(1, "run") + m.octets(2, m.octets(1, "x")),
     "/reprise.v1.Runs/ReadRuns": m.octets(1, "run"),
+    "/reprise.v1.Rollouts/ListRollouts": b"",
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": m.octets(7, ""),
 }
 NAMES = {path: path.rpartition("/")[2] for path in GOOD}

@@ -55,7 +55,7 @@ def test_every_command_has_examples():
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c not in (
-    "serve", "top", "checkpoint", "data", "runs", "train", "eval", "play",
+    "serve", "top", "checkpoint", "data", "runs", "rollouts", "train", "eval", "play",
     "export")])  # test_data.py, test_runs.py, test_train.py
 def test_examples_run(shell, command):
     for line in examples(command):

@@ -11,7 +11,7 @@ import pytest
 from conftest import REPRISE, ROOT, answer, clean_environment, reprise
 
 COMMANDS = ["serve", "info", "top", "clients", "watch", "why", "sample", "insert", "tables", "checkpoint", "data", "runs",
-            "shell", "bench", "train", "eval", "play", "export", "tune", "version", "help"]
+            "rollouts", "shell", "bench", "train", "eval", "play", "export", "tune", "version", "help"]
 
 
 def test_help_lists_the_commands(golden):

@@ -18,8 +18,8 @@ import time
 import plant
 
 LIMIT_S = 60
-SCALES = {"durability_power": "0.6", "durability_errors": "6"}
-CASES = {22: ["sync"], 23: ["checkpoint"]}
+SCALES = {"durability_power": "0.6", "durability_errors": "6", "durability_rollouts": "5"}
+CASES = {22: ["sync"], 23: ["checkpoint"], 30: ["sync"], 31: ["interval"]}
 
 # Number of a bug: what is wrong, and the test that finds it.
 BUGS = {
@@ -52,6 +52,8 @@ BUGS = {
     27: ("an older checkpoint is taken and nobody is told", "durability_damage"),
     28: ("a segment that a kept checkpoint needs is removed", "durability_damage"),
     29: ("the journal is kept for the newest checkpoint alone", "durability_damage"),
+    30: ("operations that an image of rollouts has are redone", "durability_rollouts"),
+    31: ("LSNs of operations that an image of rollouts has are used again", "durability_rollouts"),
 }
 
 

@@ -15,13 +15,14 @@ MAY_INCLUDE = {
     "table": ["util", "tensor", "chunk"],
     "buffer": ["util", "table"],
     "runs": ["util", "chunk", "disk", "wire"],
-    "store": ["util", "tensor", "chunk", "table", "runs"],
+    "rollouts": ["util", "tensor", "chunk", "wire"],
+    "store": ["util", "tensor", "chunk", "table", "runs", "rollouts"],
     "disk": ["util", "tensor", "chunk"],
-    "durable": ["util", "tensor", "chunk", "table", "runs", "store", "disk", "wire"],
+    "durable": ["util", "tensor", "chunk", "table", "runs", "rollouts", "store", "disk", "wire"],
     "net": ["util"],
     "wire": ["util", "tensor", "chunk"],
-    "server": ["util", "tensor", "chunk", "table", "runs", "store", "disk", "durable", "net", "wire"],
-    "client": ["util", "tensor", "chunk", "table", "runs", "store", "net", "wire"],
+    "server": ["util", "tensor", "chunk", "table", "runs", "rollouts", "store", "disk", "durable", "net", "wire"],
+    "client": ["util", "tensor", "chunk", "table", "runs", "rollouts", "store", "net", "wire"],
     "cli": [],
 }
 

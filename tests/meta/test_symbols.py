@@ -21,7 +21,7 @@ def declared(rl=False):
     return names
 
 
-MOST_FUNCTIONS = 190
+MOST_FUNCTIONS = 197
 
 
 def test_the_api_stays_small():

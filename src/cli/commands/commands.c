@@ -89,15 +89,15 @@ static const rp_command help_command = {
 };
 
 const rp_command *const rp_commands[] = {
-    &serve_command,     &rp_info_command,       &rp_top_command,    &rp_clients_command,
-    &rp_watch_command,  &rp_why_command,        &rp_sample_command, &rp_insert_command,
-    &rp_tables_command, &rp_checkpoint_command, &rp_data_command,   &rp_runs_command,
-    &rp_shell_command,  &rp_bench_command,
+    &serve_command,       &rp_info_command,       &rp_top_command,    &rp_clients_command,
+    &rp_watch_command,    &rp_why_command,        &rp_sample_command, &rp_insert_command,
+    &rp_tables_command,   &rp_checkpoint_command, &rp_data_command,   &rp_runs_command,
+    &rp_rollouts_command, &rp_shell_command,      &rp_bench_command,
 #ifdef RP_HAVE_RL
-    &rp_train_command,  &rp_eval_command,       &rp_play_command,   &rp_export_command,
+    &rp_train_command,    &rp_eval_command,       &rp_play_command,   &rp_export_command,
     &rp_tune_command,
 #endif
-    &version_command,   &help_command,
+    &version_command,     &help_command,
 };
 
 const size_t rp_command_count = sizeof rp_commands / sizeof rp_commands[0];

@@ -18,6 +18,7 @@ extern const rp_command rp_export_command;
 extern const rp_command rp_info_command;
 extern const rp_command rp_insert_command;
 extern const rp_command rp_play_command;
+extern const rp_command rp_rollouts_command;
 extern const rp_command rp_runs_command;
 extern const rp_command rp_sample_command;
 extern const rp_command rp_shell_command;

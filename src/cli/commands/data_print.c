@@ -18,6 +18,7 @@ static const char *name_of_kind(rp_data_kind kind)
     case RP_DATA_SEGMENT: return "segment";
     case RP_DATA_JOURNAL: return "journal";
     case RP_DATA_RUNS: return "runs";
+    case RP_DATA_ROLLOUTS: return "rollouts";
     case RP_DATA_OTHER: return "other";
     }
     return "unknown";
@@ -68,6 +69,9 @@ static void details(const rp_data_file *f, char *text, size_t size)
     else if (f->kind == RP_DATA_RUNS && f->records > 0)
         (void)snprintf(text, size, "%" PRIu64 " run%s", f->records - 1,
                        rp_plural(f->records - 1)); /* the last is the end */
+    else if (f->kind == RP_DATA_ROLLOUTS && f->state != RP_DATA_UNUSED)
+        (void)snprintf(text, size, "%" PRIu64 " of checkpoint %" PRIu64, f->rollouts,
+                       f->number);
     else if (f->kind == RP_DATA_CURRENT)
         (void)snprintf(text, size, "checkpoint %" PRIu64, f->number);
 }
@@ -115,6 +119,10 @@ void rp_data_file_json(rp_text_buffer *out, const rp_data_file *f)
         rp_json_key(out, "lsn");
         rp_json_put_unsigned(out, f->lsn);
     }
+    if (f->kind == RP_DATA_ROLLOUTS) {
+        rp_json_key(out, "rollouts");
+        rp_json_put_unsigned(out, f->rollouts);
+    }
     if (f->kind == RP_DATA_SEGMENT) {
         rp_json_key(out, "live_bytes");
         rp_json_put_unsigned(out, f->live_bytes);
@@ -141,6 +149,7 @@ void rp_data_summary_words(rp_text_buffer *out, const rp_data_summary *s)
     rp_text_buffer_format(
         out, "checkpoint %" PRIu64 ": %" PRIu64 " item%s in %" PRIu64 " table%s", s->checkpoint,
         s->items, rp_plural(s->items), s->tables, rp_plural(s->tables));
+    if (s->rollouts > 0) rp_text_buffer_format(out, ", %" PRIu64 " rollouts", s->rollouts);
     if (s->journalled > 0)
         rp_text_buffer_format(out, ", and %" PRIu64 " record%s in the journal", s->journalled,
                               rp_plural(s->journalled));

@@ -237,6 +237,7 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
     rp_buf_init(&r->payload, c->alloc);
     st = begin(r, err);
     RP_KILL_POINT("checkpoint.cut");
+    if (st == RP_OK) st = rp_checkpoint_write_rollouts(r, err);
     if (st == RP_OK) st = rp_checkpoint_write_segments(r, err);
     if (st == RP_OK) st = rp_checkpoint_list_segments(r, err);
     RP_KILL_POINT("checkpoint.synced");
@@ -265,7 +266,10 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
     }
     if (st == RP_OK) c->has_moved_in_vain = c->knows_live = false;
     c->new_bytes = st == RP_OK ? 0 : r->chunk_bytes;
-    if (st != RP_OK && !stays) discard(r);
+    if (st != RP_OK && !stays) {
+        rp_checkpoint_discard_rollouts(r);
+        discard(r);
+    }
     end(r, st == RP_OK);
     rp_release(c->alloc, r, sizeof *r);
     return st;

@@ -2,11 +2,11 @@
 /* Writes a checkpoint (docs/checkpoint.md, "Order of writing"):
  *
  *   1  takes a cut of all tables, with the LSN of the journal
- *   2  puts chunks that are not on disk, and blocks (256 slots of a table each) that changed,
- *      into segments; syncs them
+ *   2  writes the rollouts to a file (checkpoint_rollouts.c); puts chunks that are not on disk,
+ *      and blocks (256 slots of a table each) that changed, into segments; syncs them
  *   3  writes the manifest under a temporary name, reads it back, checks and renames it
  *   4  replaces CURRENT the same way
- *   5  removes old manifests, unused segments and old journal files
+ *   5  removes old manifests and rollouts, unused segments and old journal files
  *
  * If a step fails, the checkpoint before it is unchanged and the partial files are removed. On
  * a full disk these include the segments that have only blocks of the failed checkpoint.

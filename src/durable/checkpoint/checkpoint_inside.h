@@ -2,6 +2,7 @@
 /* A checkpoint that is being written, shared by
  *
  *   checkpoint.c            the cut, the order of the steps, clean-up
+ *   checkpoint_rollouts.c   step 2: rollouts go to a file of their own
  *   checkpoint_segments.c   step 2: chunks and blocks of slots go to segments
  *   checkpoint_manifest.c   step 3: the manifest
  *
@@ -35,8 +36,9 @@ typedef struct rp_checkpoint_run {
     uint64_t chunk_bytes;   /* of chunks that were not on disk */
     uint64_t first_segment; /* segments that it creates have this number or a higher one */
     uint64_t covered;       /* becomes c->covered if the checkpoint succeeds */
-    bool is_trial;          /* the cut only finds the chunks that tables have now */
-    bool has_written;       /* a part of this checkpoint may be in segments on disk */
+    rp_manifest_rollouts rollouts;
+    bool is_trial;    /* the cut only finds the chunks that tables have now */
+    bool has_written; /* a part of this checkpoint may be in segments on disk */
     rp_checkpoint_result result;
 } rp_checkpoint_run;
 
@@ -48,6 +50,13 @@ void rp_checkpoint_spare_segments(rp_checkpoint_run *r);
 RP_NODISCARD rp_status rp_checkpoint_choose_moving(rp_checkpoint_run *r, rp_error *err);
 /* Writes and syncs the blocks and chunks of all tables. */
 RP_NODISCARD rp_status rp_checkpoint_write_segments(rp_checkpoint_run *r, rp_error *err);
+
+/* Writes and syncs the file of the rollouts, if there are any, and sets r->rollouts. */
+RP_NODISCARD rp_status rp_checkpoint_write_rollouts(rp_checkpoint_run *r, rp_error *err);
+/* Removes the file of a checkpoint that has failed. */
+void rp_checkpoint_discard_rollouts(const rp_checkpoint_run *r);
+/* Bytes of the files that are removed once this checkpoint is complete, on a full disk. */
+uint64_t rp_checkpoint_old_rollouts(const rp_checkpoint_run *r);
 
 /* Computes r->segments from the blocks. */
 RP_NODISCARD rp_status rp_checkpoint_list_segments(rp_checkpoint_run *r, rp_error *err);

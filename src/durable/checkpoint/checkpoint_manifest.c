@@ -4,6 +4,7 @@
 
 #include "durable/checkpoint/checkpoint_inside.h"
 #include "durable/checkpoint/retention.h"
+#include "durable/format/rollouts_file.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -117,7 +118,8 @@ rp_status rp_checkpoint_write_manifest(rp_checkpoint_run *r, const char *path,
                                .seed = r->store.seed,
                                .keys = r->store.keys,
                                .written_at_ns = rp_wall_ns(NULL),
-                               .table_count = (uint32_t)r->table_count};
+                               .table_count = (uint32_t)r->table_count,
+                               .rollouts = r->rollouts};
     rp_manifest_writer *w = NULL;
     rp_status st =
         rp_manifest_writer_new(r->c->alloc, r->c->files, path, &r->c->id, &store, &w, err);
@@ -129,7 +131,7 @@ rp_status rp_checkpoint_write_manifest(rp_checkpoint_run *r, const char *path,
         st = rp_manifest_writer_finish(w, &current->bytes, current->hash, err);
     }
     rp_manifest_writer_free(w);
-    r->result.bytes += current->bytes;
+    r->result.bytes += current->bytes + r->rollouts.bytes;
     return st;
 }
 
@@ -145,6 +147,8 @@ rp_status rp_checkpoint_verify_manifest(rp_checkpoint_run *r, const char *path,
         st = rp_fail(err, RP_CORRUPT, "%s: it reads back other bytes than were written", path);
     for (size_t i = 0; st == RP_OK && i < m->segment_count; i++)
         st = rp_check_segment_size(r->c->files, &m->segments[i], err);
+    if (st == RP_OK)
+        st = rp_rollouts_file_check(r->c->files, r->result.number, &m->store.rollouts, err);
     rp_manifest_free(m);
     return st;
 }

@@ -383,7 +383,7 @@ static rp_status check_left(const rp_checkpoint_run *r, const dead_segments *dea
 
     /* No other would leave more. */
     if (c->rewrites && r->chunk_bytes + r->result.moved_bytes == 0) return RP_OK;
-    left += dead->removed_bytes;
+    left += dead->removed_bytes + rp_checkpoint_old_rollouts(r);
     if (left >= firm && left + dead->vacated_bytes >= wanted) return RP_OK;
     return rp_fail(err, RP_NO_RESOURCE,
                    "checkpoint: the disk is full of items: %" PRIu64
@@ -434,6 +434,7 @@ static rp_status check_room(rp_checkpoint_run *r, bool is_all, rp_error *err)
         return RP_OK;
     st = manifest_bytes(r, &needed);
     if (st != RP_OK) return rp_fail_memory(err, r->table_count);
+    blocks += c->largest_rollouts; /* they are written */
     if (!is_all && c->largest > blocks + needed) needed = c->largest - blocks;
     needed += rp_reserve_one(queued);
     if (available < needed)

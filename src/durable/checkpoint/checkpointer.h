@@ -3,6 +3,8 @@
 #ifndef RP_DURABLE_CHECKPOINT_CHECKPOINTER_H
 #define RP_DURABLE_CHECKPOINT_CHECKPOINTER_H
 
+#include <stdatomic.h>
+
 #include "disk/journal.h"
 #include "durable/checkpoint/catalogue.h"
 #include "durable/checkpoint/progress.h"
@@ -39,6 +41,9 @@ typedef struct rp_checkpointer {
                           checkpoint that succeeds */
     size_t damaged_count, damaged_capacity;
     rp_progress_meter *meter;
+    /* The directory may have changes of rollouts. The log of the store sets it before the first
+     * one. */
+    atomic_bool uses_rollouts;
     /* The disk is full: the checkpoint ends the open segment and vacates segments with less
      * dead data than usual. Only this checkpoint and the journal after it are kept. */
     bool is_short;
@@ -52,13 +57,14 @@ typedef struct rp_checkpointer {
      * it had to write. */
     bool knows_live;
     uint64_t new_bytes;
-    uint64_t largest;    /* upper bound on the bytes of records of a checkpoint that has every
-                            block: for a full disk (R2, R3) */
-    uint64_t spare;      /* further bytes that new chunks must leave free (R3) */
-    uint64_t free_files; /* how many files can be created on a full disk (R5);
-                            RP_FILES_UNBOUND: inodes are not short */
-    uint64_t segment_bytes; /* of a segment; 0: not known */
-    uint64_t max_moved;     /* bound of the bytes moved, for tests; 0: the default */
+    uint64_t largest; /* upper bound on the bytes of records of a checkpoint that has every
+                         block: for a full disk (R2, R3) */
+    uint64_t largest_rollouts; /* the part of `largest` for rollouts */
+    uint64_t spare;            /* further bytes that new chunks must leave free (R3) */
+    uint64_t free_files;       /* how many files can be created on a full disk (R5);
+                                  RP_FILES_UNBOUND: inodes are not short */
+    uint64_t segment_bytes;    /* of a segment; 0: not known */
+    uint64_t max_moved;        /* bound of the bytes moved, for tests; 0: the default */
 } rp_checkpointer;
 
 typedef struct rp_checkpoint_result {

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "disk/names.h"
 #include "disk/records_scan.h"
 #include "util/error.h"
 #include "util/kill_point.h"
@@ -102,6 +103,67 @@ static rp_status drop_manifests(rp_checkpointer *c)
     return first;
 }
 
+typedef struct rollouts_sweep {
+    const rp_catalogue *catalogue;
+    rp_files *files;
+    const rp_store_id *id;
+    rp_status status;
+} rollouts_sweep;
+
+static bool has_checkpoint(const rp_catalogue *k, uint64_t number)
+{
+    for (size_t i = 0; i < k->checkpoint_count; i++)
+        if (k->checkpoints[i].number == number) return true;
+    return false;
+}
+
+/* True if the file belongs to this store. A header that cannot be read counts: a checkpoint
+ * that a crash has interrupted may have left such a file. */
+static bool is_ours(const rollouts_sweep *s, const char *path)
+{
+    uint8_t bytes[RP_FILE_HEADER_BYTES];
+    rp_file_header header;
+    rp_file *file = NULL;
+    size_t got = 0;
+    rp_status st = s->files->ops->open(s->files, path, RP_OPEN_READ, &file, NULL);
+
+    if (st != RP_OK) return false;
+    st = s->files->ops->read(file, 0, bytes, sizeof bytes, &got, NULL);
+    s->files->ops->close(file);
+    if (st != RP_OK) return false;
+    st = rp_file_header_read(bytes, got, &header, NULL, NULL);
+    if (st == RP_CORRUPT) return true;
+    return st == RP_OK && header.kind == RP_FILE_ROLLOUTS &&
+           memcmp(&header.store, s->id, sizeof *s->id) == 0;
+}
+
+static void drop_rollouts(void *ctx, const char *name)
+{
+    rollouts_sweep *s = ctx;
+    char path[RP_ROLLOUTS_PATH_BYTES], manifest[RP_MANIFEST_PATH_BYTES];
+    rp_file *file = NULL;
+    uint64_t number;
+    rp_status st;
+
+    if (!rp_name_parse(name, &number) || has_checkpoint(s->catalogue, number)) return;
+    st = s->files->ops->open(s->files, rp_manifest_quarantined(manifest, number), RP_OPEN_READ,
+                             &file, NULL);
+    if (st == RP_OK) s->files->ops->close(file);
+    if (st != RP_NOT_FOUND || !is_ours(s, rp_rollouts_path(path, number))) return;
+    st = s->files->ops->remove(s->files, path, NULL);
+    if (st != RP_OK && st != RP_NOT_FOUND && s->status == RP_OK) s->status = st;
+    RP_KILL_POINT("retention.rollouts");
+}
+
+rp_status rp_retention_drop_rollouts(const rp_catalogue *c, rp_files *files,
+                                     const rp_store_id *id)
+{
+    rollouts_sweep s = {c, files, id, RP_OK};
+    rp_status st = files->ops->list(files, RP_ROLLOUTS_FOLDER, drop_rollouts, &s, NULL);
+
+    return st != RP_OK && st != RP_NOT_FOUND ? st : s.status;
+}
+
 static rp_status drop_segments(rp_checkpointer *c, uint64_t base)
 {
     rp_catalogue *k = &c->catalogue;
@@ -159,6 +221,7 @@ static rp_status retain(rp_checkpointer *c, bool is_all)
 
     assert(k->checkpoint_count >= 1); /* the newest manifest is never removed */
 
+    if (first == RP_OK) first = rp_retention_drop_rollouts(k, c->files, &c->id);
     if (first == RP_OK) first = drop_segments(c, is_all ? UINT64_MAX : base->number);
     if (c->journal != NULL)
         st = rp_journal_trim(c->journal, base->lsn < newest->lsn ? base->lsn : newest->lsn,

@@ -3,6 +3,7 @@
  * the catalogue are removed, and of those:
  *
  *   manifests   all but the newest `keep`
+ *   rollouts    those of checkpoints that are neither kept nor in quarantine
  *   segments    those that no kept manifest lists and that were dead before the cut of the base
  *   journal     files whose changes are all in the base
  *
@@ -37,6 +38,12 @@ bool rp_retention_may_revoke(const rp_checkpointer *c);
 /* Removes files that are no longer needed. Files that cannot be removed stay in the catalogue.
  * Returns the status of the first failure. */
 RP_NODISCARD rp_status rp_retention_apply(rp_checkpointer *c);
+
+/* Removes the files of rollouts that belong to no checkpoint of the catalogue and to none in
+ * quarantine. Call it when the manifests of these checkpoints are removed durably. Files of
+ * other stores stay. Returns the status of the first failure. */
+rp_status rp_retention_drop_rollouts(const rp_catalogue *c, rp_files *files,
+                                     const rp_store_id *id);
 
 /* On a full disk: makes space before a new checkpoint is written. If a restart needs the newest
  * checkpoint only, removes the same files as rp_retention_apply(), and also dead segments that

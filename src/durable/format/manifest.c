@@ -9,6 +9,7 @@
 #include "disk/records_scan.h"
 #include "durable/format/manifest_hash.h"
 #include "durable/format/pack.h"
+#include "rollouts/rollout_set.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -21,6 +22,12 @@ char *rp_manifest_path(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpoint)
 char *rp_manifest_temporary(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpoint)
 {
     (void)snprintf(out, RP_MANIFEST_PATH_BYTES, "manifest/%016" PRIx64 ".tmp", checkpoint);
+    return out;
+}
+
+char *rp_manifest_quarantined(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpoint)
+{
+    (void)snprintf(out, RP_MANIFEST_PATH_BYTES, "quarantine/%016" PRIx64, checkpoint);
     return out;
 }
 
@@ -125,6 +132,24 @@ static rp_status read_store(rp_manifest_reader *r, rp_unpack *in, rp_error *err)
     for (int i = 0; i < 4; i++) s->keys.s[i] = rp_unpack_word(in);
     s->written_at_ns = (int64_t)rp_unpack_word(in);
     s->table_count = (uint32_t)rp_unpack_bounded(in, RP_MANIFEST_MAX_TABLES);
+    return RP_OK;
+}
+
+static rp_status read_rollouts(rp_manifest_reader *r, rp_unpack *in, rp_error *err)
+{
+    rp_manifest_rollouts *m = &r->manifest->store.rollouts;
+    const uint8_t *hash;
+
+    if (r->records != 2) return malformed(err, r, "rollouts out of order");
+    m->is_there = true;
+    m->count = (uint32_t)rp_unpack_bounded(in, RP_ROLLOUT_SET_COUNT);
+    m->bytes = rp_unpack_word(in);
+    m->lsn = rp_unpack_word(in);
+    hash = rp_unpack_bytes(in, RP_MANIFEST_HASH_BYTES);
+    if (hash == NULL || m->bytes > INT64_MAX || m->lsn > INT64_MAX ||
+        m->lsn < r->manifest->store.lsn || (m->count > 0) != (m->bytes >= RP_FILE_HEADER_BYTES))
+        return malformed(err, r, "malformed rollouts");
+    memcpy(m->hash, hash, sizeof m->hash);
     return RP_OK;
 }
 
@@ -284,6 +309,7 @@ rp_status rp_manifest_reader_add(rp_manifest_reader *r, const rp_record *record,
         return malformed(err, r, "not a store");
     switch (record->kind) {
     case RP_RECORD_STORE: st = read_store(r, &in, err); break;
+    case RP_RECORD_ROLLOUTS: st = read_rollouts(r, &in, err); break;
     case RP_RECORD_TABLE: st = read_table(r, &in, err); break;
     case RP_RECORD_LOCATIONS: st = read_locations(r, &in, err); break;
     case RP_RECORD_SET: st = read_set(r, &in, err); break;

@@ -3,6 +3,7 @@
  * docs/checkpoint.md specifies the bytes.
  *
  *   STORE                  one, first: number of the checkpoint, LSN of the cut, seeds
+ *   ROLLOUTS               at most one: describes the file rollouts/<n>
  *   TABLE LOCATIONS* SET*  for each table: its state, the locations of its blocks, the order of
  *                          its dense sets (arrays from which slots are drawn uniformly)
  *   SEGMENTS*              the segments that the checkpoint needs, ascending
@@ -29,8 +30,21 @@ enum {
 char *rp_manifest_path(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpoint);
 /* Writes the temporary path that a manifest has while it is being written. Returns `out`. */
 char *rp_manifest_temporary(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpoint);
+/* Writes the path of a manifest that has failed verification. Returns `out`. */
+char *rp_manifest_quarantined(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpoint);
 #define RP_CURRENT_PATH "CURRENT"
 #define RP_CURRENT_TEMPORARY "CURRENT.tmp"
+
+/* The rollouts of a checkpoint. They are in a file of their own (format/rollouts_file.h), and
+ * may be newer than the tables. */
+typedef struct rp_manifest_rollouts {
+    bool is_there;  /* the record. Without it there are no rollouts, and the rest is 0 */
+    uint32_t count; /* 0: there is no file */
+    uint64_t bytes; /* of the file */
+    uint64_t
+        lsn; /* >= that of the store, and of each image: the last LSN when they were taken */
+    uint8_t hash[RP_MANIFEST_HASH_BYTES]; /* XXH3-128 of all records before its END */
+} rp_manifest_rollouts;
 
 typedef struct rp_manifest_store {
     uint64_t checkpoint; /* number of the checkpoint, from 1 */
@@ -39,6 +53,7 @@ typedef struct rp_manifest_store {
     rp_rng keys;           /* the key generator of the store */
     int64_t written_at_ns; /* wall clock, for people */
     uint32_t table_count;
+    rp_manifest_rollouts rollouts;
 } rp_manifest_store;
 
 typedef struct rp_manifest_block {

@@ -78,6 +78,13 @@ static void add_store(rp_manifest_writer *w, const rp_manifest_store *s)
     rp_pack_word(&w->payload, (uint64_t)s->written_at_ns);
     rp_pack_number(&w->payload, s->table_count);
     add_record(w, RP_RECORD_STORE);
+    if (!s->rollouts.is_there) return;
+    assert(s->rollouts.lsn >= s->lsn && (s->rollouts.count > 0) == (s->rollouts.bytes > 0));
+    rp_pack_number(&w->payload, s->rollouts.count);
+    rp_pack_word(&w->payload, s->rollouts.bytes);
+    rp_pack_word(&w->payload, s->rollouts.lsn);
+    rp_buf_append(&w->payload, s->rollouts.hash, sizeof s->rollouts.hash);
+    add_record(w, RP_RECORD_ROLLOUTS);
 }
 
 rp_status rp_manifest_writer_new(const rp_allocator *alloc, rp_files *files, const char *path,
@@ -86,6 +93,7 @@ rp_status rp_manifest_writer_new(const rp_allocator *alloc, rp_files *files, con
 {
     rp_file_header header = {.version = RP_FORMAT_VERSION,
                              .kind = RP_FILE_MANIFEST,
+                             .incompat = store->rollouts.is_there ? RP_FEATURE_ROLLOUTS : 0,
                              .store = *id,
                              .number = store->checkpoint};
     rp_manifest_writer *w = rp_alloc_aligned(alloc, sizeof *w);

@@ -8,6 +8,8 @@
 #include "chunk/trajectory.h"
 #include "durable/format/image.h"
 #include "durable/format/journal_records.h"
+#include "durable/format/rollout_records.h"
+#include "durable/journal/redo_rollouts.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -210,16 +212,24 @@ rp_status rp_redo_record(void *ctx, const rp_record *record, rp_error *err)
 {
     rp_redo *r = ctx;
     rp_error why = {.text = ""};
+    bool applied = true;
     rp_status st;
 
-    if (record->kind == RP_RECORD_CREATE)
+    if (rp_rollout_record_is(record->kind))
+        st = rp_redo_rollouts(&(rp_rollouts_redo){.alloc = &r->alloc,
+                                                  .store = r->o.store,
+                                                  .found = r->o.rollouts,
+                                                  .lsn = r->o.rollouts_lsn,
+                                                  .salvage = r->o.salvage},
+                              record, &applied, &why);
+    else if (record->kind == RP_RECORD_CREATE)
         st = create(r, record, &why);
     else if (record->kind == RP_RECORD_DROP)
         st = drop(r, record, &why);
     else
         st = redo_change(r, record, &why);
     if (st == RP_OK) {
-        r->count++;
+        r->count += applied;
         return RP_OK;
     }
     return rp_fail(err, st, "journal record %" PRIu64 ": %.200s", record->number, why.text);

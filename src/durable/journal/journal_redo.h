@@ -7,6 +7,7 @@
 #define RP_DURABLE_JOURNAL_JOURNAL_REDO_H
 
 #include "disk/location.h"
+#include "durable/format/rollouts_file.h"
 #include "store/store.h"
 
 typedef struct rp_redo rp_redo;
@@ -19,6 +20,11 @@ typedef struct rp_redo_options {
     rp_status (*chunk)(void *ctx, const rp_disk_location *location, rp_chunk **out,
                        rp_error *err);
     void *ctx;
+    /* The rollouts of the checkpoint. Operations that an image has are skipped, and up to
+     * rollouts_lsn those on rollouts that the store does not have (checkpoint_rollouts.c). */
+    const rp_rollouts_found *rollouts;
+    uint64_t rollouts_lsn;
+    bool salvage; /* rollouts may be missing: skips their operations */
 } rp_redo_options;
 
 RP_NODISCARD rp_status rp_redo_new(const rp_redo_options *options, rp_redo **out,

@@ -4,7 +4,8 @@
  *
  *   | raw_change | rp_inserted, rp_update or keys x count | name |
  *
- * The raw records of CREATE and DROP are their payloads.
+ * The raw records of CREATE and DROP, and those of rollouts (rollout_log.h), are their
+ * payloads.
  *
  * Invariants:
  *
@@ -22,6 +23,8 @@
 #include "disk/reserve.h"
 #include "durable/format/image.h"
 #include "durable/format/journal_records.h"
+#include "durable/format/rollout_records.h"
+#include "durable/journal/rollout_log.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -39,6 +42,7 @@ struct rp_store_log {
     rp_journal *journal;
     rp_journal_encoder encoder; /* used by the journal thread only */
     atomic_bool was_behind;     /* operations may wait for the journal (O2) */
+    rp_rollout_logging rollouts;
 };
 
 /* Bytes on disk of the chunks of a trajectory that have no location yet. */
@@ -278,7 +282,7 @@ static rp_status on_encode(void *ctx, rp_record_kind kind, const void *raw, size
     rp_log_record change;
     rp_string name;
 
-    if (kind == RP_RECORD_CREATE || kind == RP_RECORD_DROP) {
+    if (kind == RP_RECORD_CREATE || kind == RP_RECORD_DROP || rp_rollout_record_is(kind)) {
         rp_buf_append(out, raw, size);
         return out->bad ? RP_NO_RESOURCE : RP_OK;
     }
@@ -298,8 +302,8 @@ static void on_release(void *ctx, rp_record_kind kind, const void *raw, size_t s
         rp_trajectory_unref(change.inserted[i].trajectory);
 }
 
-/* Wakes the operations of all tables that wait for the journal. Needs no memory: the log may
- * have stopped, and then no later pass would retry. */
+/* Wakes the operations of all tables, and of rollouts, that wait for the journal. Needs no
+ * memory: the log may have stopped, and then no later pass would retry. */
 static void nudge(rp_store_log *log)
 {
     rp_table *tables[MOST_TABLES];
@@ -310,6 +314,7 @@ static void nudge(rp_store_log *log)
         rp_table_retry_parked(tables[i]);
         rp_table_unref(tables[i]);
     }
+    rp_store_wake_rollouts(log->o.store);
 }
 
 static void on_safe(void *ctx, uint64_t lsn)
@@ -392,7 +397,13 @@ rp_status rp_store_log_start(const rp_store_log_options *options, rp_store_log *
         rp_release(options->alloc, log, sizeof *log);
         return st;
     }
+    log->rollouts = (rp_rollout_logging){.alloc = log->alloc,
+                                         .journal = log->journal,
+                                         .sync = options->sync,
+                                         .was_behind = &log->was_behind,
+                                         .is_used = options->uses_rollouts};
     rp_store_set_log(log->o.store, &log->log);
+    rp_rollout_logging_start(&log->rollouts, log->o.store);
     *out = log;
     return RP_OK;
 }
@@ -404,6 +415,7 @@ rp_status rp_store_log_stop(rp_store_log *log, rp_error *err)
 
     if (log == NULL) return RP_OK;
     rp_store_set_log(log->o.store, NULL);
+    rp_rollout_logging_stop(&log->rollouts, log->o.store);
     nudge(log);
     st = rp_journal_stop(log->journal, err);
     rp_journal_encoder_deinit(&log->encoder);

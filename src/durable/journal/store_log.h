@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal of a store: logs every change of its tables.
+/* The journal of a store: logs every change of its tables and its rollouts.
  *
  *   before the table lock   chunks are put into segments and get locations, without I/O
  *   under the table lock    the change is copied, with references to its trajectories
@@ -40,6 +40,7 @@ typedef struct rp_store_log_options {
     /* Called when a table has been created, under the store's lock. May be NULL. */
     void (*on_created)(void *ctx, const rp_table_options *options);
     void *ctx;
+    atomic_bool *uses_rollouts; /* set before the first record of rollouts; may be NULL */
 } rp_store_log_options;
 
 /* Starts the journal and logs all changes from now on. The state of the store at next_lsn - 1

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "durable/checkpoint/retention.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/kill_point.h"
@@ -110,7 +111,9 @@ static void free_directory(directory *d)
 /* Updates highest_lsn. `m` may be NULL. */
 static void note_lsn(rp_recovery *r, const rp_manifest *m)
 {
-    if (m != NULL && m->store.lsn > r->highest_lsn) r->highest_lsn = m->store.lsn;
+    if (m == NULL) return;
+    if (m->store.lsn > r->highest_lsn) r->highest_lsn = m->store.lsn;
+    if (m->store.rollouts.lsn > r->highest_lsn) r->highest_lsn = m->store.rollouts.lsn;
 }
 
 static rp_status load_manifest(rp_recovery *r, const directory *d, uint64_t number,
@@ -200,6 +203,7 @@ static rp_status load(rp_recovery *r, const directory *d, uint64_t number, bool 
     if (st == RP_OK) {
         r->checkpoint = number;
         r->lsn = m->store.lsn;
+        r->rollouts_at = m->store.rollouts;
         if (rp_store_find_tables(r->store, NULL, 0) != m->table_count) r->is_same = false;
     }
     rp_loading_free(l);
@@ -248,7 +252,7 @@ static void quarantine(rp_recovery *r, uint64_t number)
     char path[RP_MANIFEST_PATH_BYTES], to[RP_MANIFEST_PATH_BYTES];
 
     (void)rp_manifest_path(path, number);
-    (void)snprintf(to, sizeof to, "quarantine/%016" PRIx64, number);
+    (void)rp_manifest_quarantined(to, number);
     if (r->files->ops->rename(r->files, path, to, NULL) == RP_OK)
         rp_recovery_report(r, "%s is damaged: moved to %s", path, to);
     RP_KILL_POINT("recovery.quarantine");
@@ -270,7 +274,7 @@ static rp_status hold_quarantined(rp_recovery *r, rp_error *err)
         char path[RP_MANIFEST_PATH_BYTES];
         rp_manifest *m = NULL;
 
-        (void)snprintf(path, sizeof path, "quarantine/%016" PRIx64, n.at[i]);
+        (void)rp_manifest_quarantined(path, n.at[i]);
         if (n.at[i] > r->last_number) r->last_number = n.at[i]; /* V1 */
         /* A manifest that cannot be read cannot be salvaged either. */
         if (rp_manifest_load(r->alloc, r->files, path, n.at[i], &r->id, &m, NULL) == RP_OK)
@@ -430,6 +434,7 @@ rp_status rp_recovery_settle(rp_recovery *r, rp_error *err)
         if (st == RP_OK) st = enter_segments(r, &d, err);
     }
     if (st == RP_OK) sweep(r);
+    if (st == RP_OK) (void)rp_retention_drop_rollouts(&r->catalogue, r->files, &r->id);
     RP_KILL_POINT("recovery.swept");
     free_directory(&d);
     return st;
@@ -440,6 +445,7 @@ void rp_recovery_deinit(rp_recovery *r)
     rp_chunk_index_deinit(&r->chunks);
     rp_catalogue_deinit(&r->catalogue);
     rp_release(r->alloc, r->damaged, r->damaged_capacity * sizeof *r->damaged);
+    rp_rollouts_found_free(&r->rollouts);
     rp_tier_free(r->tier);
     r->tier = NULL;
     rp_segments_free(r->segments);

@@ -16,6 +16,7 @@
 #define RP_DURABLE_RECOVERY_RECOVERY_H
 
 #include "durable/checkpoint/checkpointer.h"
+#include "durable/format/rollouts_file.h"
 #include "durable/recovery/chunk_index.h"
 #include "durable/tier/tier.h"
 
@@ -35,7 +36,8 @@ typedef struct rp_recovery {
     bool is_fresh;        /* the directory was empty */
     bool is_older;        /* a newer checkpoint could not be loaded */
     uint64_t wanted_lsn;  /* of the newest checkpoint whose manifest could be read */
-    uint64_t highest_lsn; /* of all manifests and journal files, quarantined ones included */
+    uint64_t highest_lsn; /* of all manifests, rollouts and journal files, quarantined ones
+                             included */
     bool is_whole; /* the newest checkpoint was loaded, and nothing was dropped or altered */
     bool is_same;  /* every table of the store is in the checkpoint */
     rp_store_id id;
@@ -43,7 +45,9 @@ typedef struct rp_recovery {
     rp_tier *tier;         /* owned; NULL: none */
     rp_chunk_index chunks; /* all chunks that were loaded */
     rp_catalogue catalogue;
-    uint64_t checkpoint; /* number of the one that was loaded; 0: none */
+    uint64_t checkpoint;              /* number of the one that was loaded; 0: none */
+    rp_manifest_rollouts rollouts_at; /* of the checkpoint that was loaded */
+    rp_rollouts_found rollouts;       /* its rollouts, which are in the store */
     /* The highest number of any checkpoint in the directory; the LSN of the loaded checkpoint;
      * the number of the first new segment. */
     uint64_t last_number, lsn, next_segment;

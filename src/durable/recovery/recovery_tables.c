@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps 2 and 3 of recovery: the blocks, chunks and tables of one checkpoint.
+/* Steps 2 and 3 of recovery: the blocks, chunks, tables and rollouts of one checkpoint.
  *
  * Invariants:
  *
@@ -31,6 +31,7 @@ struct rp_loading {
     rp_recovery *r;
     const rp_manifest *m;
     rp_kept_tables kept;
+    rp_rollouts_found rollouts;
     rp_image image;
     uint8_t *payload; /* of one block */
     size_t payload_capacity;
@@ -68,6 +69,7 @@ void rp_loading_free(rp_loading *l)
     if (l == NULL) return;
     alloc = l->r->alloc;
     rp_kept_tables_free(alloc, &l->kept, false);
+    rp_rollouts_found_free(&l->rollouts);
     rp_image_deinit(&l->image);
     rp_release(alloc, l->payload, l->payload_capacity);
     rp_release(alloc, l->slices, l->slice_capacity * sizeof *l->slices);
@@ -222,6 +224,32 @@ static rp_status read_segments(rp_loading *l, rp_error *err)
     return RP_OK;
 }
 
+static void report_damage(void *ctx, const char *text)
+{
+    rp_loading *l = ctx;
+
+    l->is_damaged = true;
+    rp_recovery_report(l->r, "%s", text);
+}
+
+static rp_status read_rollouts(rp_loading *l, rp_error *err)
+{
+    const rp_recovery *r = l->r;
+    rp_status st = rp_rollouts_file_read(
+        &(rp_rollouts_read_options){.alloc = r->alloc,
+                                    .files = r->files,
+                                    .store = &r->id,
+                                    .checkpoint = l->m->store.checkpoint,
+                                    .wanted = &l->m->store.rollouts,
+                                    .on_damage = r->salvage ? report_damage : NULL,
+                                    .ctx = l},
+        &l->rollouts, err);
+
+    rp_progress_add(r->meter, l->m->store.rollouts.bytes);
+    RP_KILL_POINT("recovery.rollouts");
+    return st;
+}
+
 rp_status rp_loading_read(rp_loading *l, rp_error *err)
 {
     rp_error ignored, *why = err != NULL ? err : &ignored;
@@ -232,6 +260,7 @@ rp_status rp_loading_read(rp_loading *l, rp_error *err)
     for (size_t t = 0; t < l->m->table_count; t++)
         for (size_t b = 0; b < l->m->tables[t].block_count; b++)
             total += l->m->tables[t].blocks[b].location.size;
+    total += l->m->store.rollouts.bytes;
     rp_progress_begin(l->r->meter, "loading", total);
     for (size_t i = 0; i < l->m->segment_count && st == RP_OK; i++) {
         const rp_manifest_segment *s = &l->m->segments[i];
@@ -252,6 +281,7 @@ rp_status rp_loading_read(rp_loading *l, rp_error *err)
     }
     for (size_t t = 0; t < l->m->table_count && st == RP_OK; t++) st = read_blocks(l, t, why);
     if (st == RP_OK) st = read_segments(l, why);
+    if (st == RP_OK) st = read_rollouts(l, why);
     rp_progress_end(l->r->meter);
     return st;
 }
@@ -563,6 +593,37 @@ static rp_status restore_table(rp_loading *l, size_t table, rp_error *err)
     return st;
 }
 
+/* Adds the rollouts to those of the store, which has none of these names. */
+static rp_status restore_rollouts(rp_loading *l, rp_error *err)
+{
+    rp_rollout_set *set = rp_store_rollouts(l->r->store);
+    rp_status st = RP_OK;
+
+    for (size_t i = 0; i < l->rollouts.count && st == RP_OK; i++)
+        st = rp_rollout_set_add(set, l->rollouts.at[i].rollouts, err);
+    l->r->rollouts = l->rollouts; /* the journal is redone from these */
+    l->rollouts.count = 0;
+    return st;
+}
+
+static rp_status check_rollouts(const rp_loading *l, rp_error *err)
+{
+    rp_rollout_set *set = rp_store_rollouts(l->r->store);
+
+    for (size_t i = 0; i < l->rollouts.count; i++) {
+        rp_string name = rp_rollouts_name(l->rollouts.at[i].rollouts);
+        rp_rollouts *own = rp_rollout_set_find(set, name);
+
+        rp_rollouts_unref(own);
+        if (own != NULL)
+            return rp_fail(err, RP_PRECONDITION,
+                           "rollouts '%.*s': the store has them already, and so has the data "
+                           "directory; create them after it is opened",
+                           (int)name.size, name.data);
+    }
+    return RP_OK;
+}
+
 /* Compares all signatures before the first table is changed. */
 static rp_status compare_all(const rp_loading *l, rp_error *err)
 {
@@ -585,12 +646,14 @@ rp_status rp_loading_restore(rp_loading *l, rp_error *err)
     rp_store_state store = {l->m->store.seed, l->m->store.keys};
     rp_status st = compare_all(l, err);
 
+    if (st == RP_OK) st = check_rollouts(l, err);
     assert(l->kept.count == l->m->table_count); /* T1 */
 
     for (size_t t = 0; t < l->m->table_count && st == RP_OK; t++) {
         st = restore_table(l, t, err);
         RP_KILL_POINT("recovery.table");
     }
+    if (st == RP_OK) st = restore_rollouts(l, err);
     if (st != RP_OK) return st;
     rp_store_restore(l->r->store, &store);
     if (!l->is_altered && !l->is_damaged) {

@@ -7,13 +7,13 @@
  *      and refers to chunks that exist
  *   4  reads the journal, and distinguishes torn tails from damage
  *   5  reads RUNS, if thorough, and lists all other files
+ *   6  reads the rollouts of each checkpoint, if thorough
  *
  * The state of a file may depend on other files, so all are reported at the end. Invariants:
  *
  *   H1  `records` is sorted by segment and offset: segments are scanned in order of numbers;
- *   H2  `all` has CURRENT, checkpoints, segments, journal files, RUNS and others, in this
- * order,
- *       each kind in order of numbers. */
+ *   H2  `all` has CURRENT, checkpoints, segments, journal files, RUNS, others and rollouts, in
+ *       this order, each kind in order of numbers. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,6 +25,7 @@
 #include "disk/records_scan.h"
 #include "disk/reserve.h"
 #include "durable/checkpoint/progress.h"
+#include "durable/format/rollouts_file.h"
 #include "durable/runs_file.h"
 #include "durable/tool/data_read.h"
 #include "reprise/data.h"
@@ -127,7 +128,8 @@ static void note_stray(void *ctx, const char *name)
         (strcmp(name, lock_name) == 0 || strcmp(name, RP_CURRENT_PATH) == 0 ||
          strcmp(name, RP_RUNS_PATH) == 0 || rp_reserve_has_name(name) ||
          strcmp(name, "manifest") == 0 || strcmp(name, "seg") == 0 ||
-         strcmp(name, "wal") == 0 || strcmp(name, "quarantine") == 0))
+         strcmp(name, "wal") == 0 || strcmp(name, RP_ROLLOUTS_FOLDER) == 0 ||
+         strcmp(name, "quarantine") == 0))
         return;
     if (strlen(s->folder) + strlen(name) + 2 > sizeof path) return;
     (void)snprintf(path, sizeof path, "%s%s%s", s->folder, s->folder[0] != '\0' ? "/" : "",
@@ -141,7 +143,8 @@ static void note_stray(void *ctx, const char *name)
 
 static rp_status look_at_strays(look *l, rp_error *err)
 {
-    static const char *const folders[] = {"", "manifest", "seg", "wal", "quarantine"};
+    static const char *const folders[] = {"",    "manifest",         "seg",
+                                          "wal", RP_ROLLOUTS_FOLDER, "quarantine"};
 
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
         strays s = {l, folders[i], RP_OK, err};
@@ -194,6 +197,9 @@ static void consider(look *l, rp_data_file *file, rp_manifest *m)
 
     file->tables = m->table_count;
     file->lsn = m->store.lsn;
+    file->rollouts = m->store.rollouts.count;
+    if (rp_rollouts_file_check(l->files, file->number, &m->store.rollouts, &why) != RP_OK)
+        damage(file, &why);
     for (size_t i = 0; i < m->table_count; i++) file->items += m->tables[i].state.live;
     for (size_t i = 0; i < m->segment_count; i++)
         rp_buf_append(&l->needed, &m->segments[i].number, sizeof m->segments[i].number);
@@ -577,6 +583,16 @@ static rp_status look_at_runs(look *l, rp_error *err)
     return RP_OK;
 }
 
+static rp_status look_at_rollouts(look *l, rp_error *err)
+{
+    size_t first = l->count;
+    rp_status st = add_all(l, RP_ROLLOUTS_FOLDER, RP_DATA_ROLLOUTS, err);
+
+    for (size_t i = first; st == RP_OK && i < l->count; i++)
+        st = rp_data_check_rollouts(l->alloc, l->files, l->o->thorough, &l->all[i], err);
+    return st;
+}
+
 static rp_status look_at_all(look *l, rp_error *err)
 {
     uint64_t total = 0;
@@ -602,6 +618,7 @@ static rp_status look_at_all(look *l, rp_error *err)
                        l->o->directory);
     if (st == RP_OK) st = look_at_runs(l, err);
     if (st == RP_OK) st = look_at_strays(l, err);
+    if (st == RP_OK) st = look_at_rollouts(l, err);
     if (st == RP_OK && l->o->thorough) rp_progress_reach(&l->meter, total);
     return st;
 }
@@ -626,6 +643,7 @@ static void sum_up(const look *l, rp_data_summary *out)
     out->checkpoint = best->number;
     out->tables = best->tables;
     out->items = best->items;
+    out->rollouts = best->rollouts;
     out->lsn = best->lsn;
 }
 

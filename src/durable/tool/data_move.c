@@ -42,6 +42,15 @@ static rp_durable_options durable_options(const rp_data_move_options *o, const c
     };
 }
 
+static bool has_rollouts(rp_store *store)
+{
+    rp_rollouts *all[RP_ROLLOUT_SET_COUNT];
+    size_t count = rp_rollout_set_list(rp_store_rollouts(store), all);
+
+    for (size_t i = 0; i < count; i++) rp_rollouts_unref(all[i]);
+    return count > 0;
+}
+
 /* Loads a data directory. Chunks may be read from `*files` until the caller frees it, after the
  * store. */
 static rp_status load_directory(const rp_data_move_options *o, bool salvage, rp_store *store,
@@ -57,7 +66,7 @@ static rp_status load_directory(const rp_data_move_options *o, bool salvage, rp_
     options.salvage = salvage;
     options.accept_changes = true;
     st = rp_durable_load_on(*files, &options, store, info, err);
-    if (st == RP_OK && rp_store_tables(store, NULL, 0) == 0)
+    if (st == RP_OK && rp_store_tables(store, NULL, 0) == 0 && !has_rollouts(store))
         st = rp_fail(err, RP_NOT_FOUND, "%.160s: there is no data of reprise in it", o->from);
     return st;
 }

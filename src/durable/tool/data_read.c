@@ -3,8 +3,10 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "durable/format/rollouts_file.h"
 #include "util/error.h"
 
 void rp_data_reader_init(rp_data_reader *r, const rp_allocator *alloc, rp_files *files)
@@ -108,4 +110,36 @@ rp_status rp_data_find_manifest(const rp_allocator *alloc, rp_files *files, uint
         return rp_fail(err, RP_NOT_FOUND, "there is no checkpoint in this directory");
     if (err != NULL) *err = first;
     return first.code;
+}
+
+rp_status rp_data_check_rollouts(const rp_allocator *alloc, rp_files *files, bool thorough,
+                                 rp_data_file *file, rp_error *err)
+{
+    rp_manifest *m = NULL;
+    rp_rollouts_found found = {0};
+    rp_error why = {.text = ""};
+    rp_status st = load(alloc, files, file->number, &m, &why);
+
+    if (st == RP_NOT_FOUND || (st == RP_OK && m->store.rollouts.count == 0))
+        file->state = RP_DATA_UNUSED; /* left over, or of a checkpoint in quarantine */
+    else if (st == RP_OK && !thorough)
+        st = rp_rollouts_file_check(files, file->number, &m->store.rollouts, &why);
+    else if (st == RP_OK)
+        st = rp_rollouts_file_read(&(rp_rollouts_read_options){.alloc = alloc,
+                                                               .files = files,
+                                                               .store = &m->store_id,
+                                                               .checkpoint = file->number,
+                                                               .wanted = &m->store.rollouts},
+                                   &found, &why);
+    if (m != NULL) file->rollouts = m->store.rollouts.count;
+    if (m != NULL && st != RP_OK && st != RP_NO_RESOURCE) {
+        file->state = RP_DATA_DAMAGED;
+        (void)snprintf(file->problem, sizeof file->problem, "%s", why.text);
+    }
+    file->records = found.records;
+    file->good_bytes = found.end;
+    rp_rollouts_found_free(&found);
+    rp_manifest_free(m);
+    if (st == RP_NO_RESOURCE && err != NULL) *err = why;
+    return st == RP_NO_RESOURCE ? st : RP_OK;
 }

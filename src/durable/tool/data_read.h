@@ -5,6 +5,7 @@
 #define RP_DURABLE_TOOL_DATA_READ_H
 
 #include "durable/format/manifest.h"
+#include "reprise/data.h"
 #include "util/buf.h"
 
 /* Reads records by location. Keeps the last segment open.
@@ -38,5 +39,10 @@ RP_NODISCARD rp_status rp_data_list_numbers(const rp_allocator *alloc, rp_files 
  * of rp_manifest_load(). */
 RP_NODISCARD rp_status rp_data_find_manifest(const rp_allocator *alloc, rp_files *files,
                                              uint64_t number, rp_manifest **out, rp_error *err);
+
+/* Checks a file of rollouts against the manifest of its checkpoint. If `thorough`, also loads
+ * all rollouts. Sets the state, the problem, and the counts of `file`. RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_data_check_rollouts(const rp_allocator *alloc, rp_files *files,
+                                              bool thorough, rp_data_file *file, rp_error *err);
 
 #endif

@@ -10,8 +10,8 @@
 typedef enum rp_role {
     RP_ROLE_NONE = 0,
     RP_ROLE_READ = 1,  /* sample, peek, list */
-    RP_ROLE_WRITE = 2, /* insert, update and delete items; report to runs */
-    RP_ROLE_ADMIN = 3, /* reset, checkpoint, change tables */
+    RP_ROLE_WRITE = 2, /* insert, update and delete items; report to runs; use rollouts */
+    RP_ROLE_ADMIN = 3, /* reset, checkpoint, change tables, create and drop rollouts */
 } rp_role;
 
 /* "none", "read", "write", "admin". Static. */
@@ -43,6 +43,12 @@ typedef enum rp_method {
     RP_METHOD_RESUME_TABLE,
     RP_METHOD_LOG_SCALARS,
     RP_METHOD_READ_RUNS,
+    RP_METHOD_CREATE_ROLLOUTS,
+    RP_METHOD_DROP_ROLLOUTS,
+    RP_METHOD_LIST_ROLLOUTS,
+    RP_METHOD_APPLY_ROLLOUTS,
+    RP_METHOD_PEEK_ROLLOUTS,
+    RP_METHOD_READ_CURSOR,
     /* grpc.health.v1.Health */
     RP_METHOD_HEALTH_CHECK,
     RP_METHOD_HEALTH_WATCH,

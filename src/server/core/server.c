@@ -304,12 +304,22 @@ static void on_more_to_retry(void *user)
         rp_loop_post(server->workers[0].loop, &server->retry);
 }
 
+static void on_rollouts_changed(rp_rollout_watch *watch, rp_rollouts *rollouts)
+{
+    rp_server *server = (rp_server *)((char *)watch - offsetof(rp_server, rollout_watch));
+
+    (void)rollouts;
+    for (size_t i = 0; i < server->worker_count; i++)
+        rp_rollout_waits_wake(&server->workers[i].rollout_waits);
+}
+
 static void stop_workers(rp_server *server)
 {
     /* Workers wait for the pages that they have requested. */
     if (server->page != NULL) rp_page_maker_stop(rp_http_page_maker(server->page));
     rp_budget_retry_later(rp_store_budget(server->store), NULL, server);
     for (size_t i = 0; i < server->worker_count; i++) rp_worker_stop(&server->workers[i]);
+    rp_store_unwatch_rollouts(server->store, &server->rollout_watch);
 }
 
 static rp_status start_workers(rp_server *server, rp_error *err)
@@ -324,6 +334,8 @@ static rp_status start_workers(rp_server *server, rp_error *err)
         if (st == RP_OK) st = rp_worker_start(&server->workers[i], err);
     }
     server->retry.run = on_retry;
+    server->rollout_watch.changed = on_rollouts_changed;
+    if (st == RP_OK) rp_store_watch_rollouts(server->store, &server->rollout_watch);
     if (st == RP_OK)
         rp_budget_retry_later(rp_store_budget(server->store), on_more_to_retry, server);
     return st;

@@ -51,6 +51,7 @@
 #include "server/auth/gate.h"
 #include "server/bounds/item_room.h"
 #include "server/bounds/newcomers.h"
+#include "server/bounds/rollout_waits.h"
 #include "server/core/acceptor.h"
 #include "server/core/checkpoint_queue.h"
 #include "server/core/closing.h"
@@ -121,6 +122,7 @@ struct rp_server {
     rp_memory_guard memory_guard;
     rp_post retry; /* retries tables that wait for bytes, on the first worker's loop */
     atomic_bool retry_posted;
+    rp_rollout_watch rollout_watch; /* wakes the calls that wait for rollouts */
 
     rp_worker *workers;
     size_t worker_count;
@@ -160,6 +162,7 @@ struct rp_worker {
     rp_task *turn_of;
     size_t turn_end;
     rp_connection *continued; /* the connection of the deferred task that continues now */
+    rp_rollout_waits rollout_waits;
     rp_handshakes handshakes;
     rp_closing closing;
     rp_newcomers newcomers;

@@ -142,6 +142,7 @@ rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_
                     rp_connection_on_all_calls_ended);
     rp_safe_waits_init(&worker->safe_waits, &server->safety, worker->loop);
     rp_safe_waits_init(&worker->room_waits, &server->room, worker->loop);
+    rp_rollout_waits_init(&worker->rollout_waits, worker->loop, server->store);
     return RP_OK;
 }
 
@@ -170,6 +171,7 @@ void rp_worker_deinit(rp_worker *worker)
     assert(worker->outstanding == 0 && worker->deferring == NULL);
     rp_worker_free_pools(worker);
     rp_message_pool_deinit(&worker->replies);
+    rp_rollout_waits_deinit(&worker->rollout_waits);
     rp_loop_free(worker->loop);
     rp_release(&worker->server->alloc, worker->read_buffer, RP_READ_BYTES);
     worker->server = NULL;

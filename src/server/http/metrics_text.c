@@ -8,6 +8,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "rollouts/rollout_set.h"
 #include "runs/runs.h"
 #include "server/http/text.h"
 #include "store/store.h"
@@ -174,6 +175,90 @@ static void write_store(rp_buf *out, const rp_store_info *store)
     head(out, "reprise_", "tables", "gauge", "Tables.");
     rp_buf_text(out, "reprise_tables");
     whole(out, store->table_count);
+}
+
+/* Rollouts whose metrics are shown, the first by name: they are part of the head of a page. */
+enum { SHOWN_ROLLOUTS = 16 };
+
+/* The groups of one rollouts by a label, with its value and the count. */
+static void write_groups(rp_buf *out, const char *name, rp_string rollouts, const char *key,
+                         const char *text, uint64_t count)
+{
+    char label_text[RP_ROLLOUT_NAME_BYTES + 1];
+
+    memcpy(label_text, rollouts.data, rollouts.size);
+    label_text[rollouts.size] = '\0';
+    rp_buf_format(out, "reprise_%s{rollouts=", name);
+    label(out, label_text);
+    if (key != NULL) rp_buf_format(out, ",%s=\"%s\"", key, text);
+    rp_buf_text(out, "}");
+    whole(out, count);
+}
+
+static void write_rollout_states(rp_buf *out, rp_string name, const rp_rollout_info *info)
+{
+    static const char metric[] = "rollouts_groups";
+
+    write_groups(out, metric, name, "state", "reserved", info->reserved);
+    write_groups(out, metric, name, "state", "partial", info->partial);
+    write_groups(out, metric, name, "state", "complete", info->complete);
+    write_groups(out, metric, name, "state", "leased", info->leased);
+}
+
+static void write_rollout_ends(rp_buf *out, rp_string name, const rp_rollout_info *info)
+{
+    static const char metric[] = "rollouts_removed_groups_total";
+
+    write_groups(out, metric, name, "reason", "acknowledged", info->acknowledged);
+    write_groups(out, metric, name, "reason", "stale", info->stale);
+    write_groups(out, metric, name, "reason", "evicted", info->evicted);
+    write_groups(out, metric, name, "reason", "aborted", info->aborted);
+    write_groups(out, metric, name, "reason", "expired", info->expired_reservations);
+}
+
+static void write_rollout_version(rp_buf *out, rp_string name, const rp_rollout_info *info)
+{
+    write_groups(out, "rollouts_version", name, NULL, NULL, (uint64_t)info->version);
+}
+
+static void write_rollout_leases(rp_buf *out, rp_string name, const rp_rollout_info *info)
+{
+    write_groups(out, "rollouts_expired_leases_total", name, NULL, NULL, info->expired_leases);
+}
+
+/* Writes a metric of all rollouts that are shown. */
+static void write_each(rp_buf *out, rp_rollouts **all, size_t count,
+                       void (*write)(rp_buf *, rp_string, const rp_rollout_info *))
+{
+    rp_rollout_info info;
+
+    for (size_t i = 0; i < count; i++) {
+        rp_rollouts_get_info(all[i], &info);
+        write(out, rp_rollouts_name(all[i]), &info);
+    }
+}
+
+static void write_rollouts(rp_buf *out, rp_store *store)
+{
+    rp_rollouts *all[RP_ROLLOUT_SET_COUNT];
+    size_t count = store != NULL ? rp_rollout_set_list(rp_store_rollouts(store), all) : 0;
+    size_t shown_count = count < SHOWN_ROLLOUTS ? count : SHOWN_ROLLOUTS;
+
+    head(out, "reprise_", "rollouts", "gauge",
+         "Buffers for training language models. The first 16 by name have metrics.");
+    rp_buf_text(out, "reprise_rollouts");
+    whole(out, count);
+    head(out, "reprise_", "rollouts_groups", "gauge", "Groups, by their state.");
+    write_each(out, all, shown_count, write_rollout_states);
+    head(out, "reprise_", "rollouts_removed_groups_total", "counter",
+         "Groups that were removed, by the reason.");
+    write_each(out, all, shown_count, write_rollout_ends);
+    head(out, "reprise_", "rollouts_version", "gauge", "The version of the policy.");
+    write_each(out, all, shown_count, write_rollout_version);
+    head(out, "reprise_", "rollouts_expired_leases_total", "counter",
+         "Leases that expired before they were acknowledged.");
+    write_each(out, all, shown_count, write_rollout_leases);
+    for (size_t i = 0; i < count; i++) rp_rollouts_unref(all[i]);
 }
 
 /* The runs that programs report; zeroes while the store is loading. */
@@ -497,6 +582,7 @@ void rp_metrics_text(rp_buf *out, const rp_server_view *server, const rp_store_i
     write_counters(out, &sums);
     write_store(out, store);
     write_runs(out, server->store);
+    write_rollouts(out, server->store);
     write_durable(out, server);
     write_all_tables(out, server->metrics, tables, table_count);
 }

@@ -69,6 +69,7 @@ static inline uint64_t rp_counter_get(const rp_counter *counter)
       "Bytes of incomplete messages, of drawn items and of responses not yet sent.")           \
     X(journal_waits, "journal_waiting_calls", "gauge",                                         \
       "Calls whose change waits because the journal is behind.")                               \
+    X(rollout_waits, "rollouts_waiting_calls", "gauge", "Calls that wait for rollouts.")       \
     X(leases, "shared_leases", "gauge", "Clients of this host that read shared memory.")       \
     X(shared_held_bytes, "shared_held_bytes", "gauge",                                         \
       "Bytes of chunks that clients of this host hold in shared memory.")                      \

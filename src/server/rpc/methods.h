@@ -13,7 +13,9 @@ extern const rp_task_kind rp_insert_stream_kind, rp_sample_stream_kind, rp_mutat
 extern const rp_task_kind rp_sample_shared_kind, rp_peek_kind, rp_sample_kind,
     rp_why_blocked_kind, rp_clients_kind, rp_status_kind, rp_update_kind, rp_delete_kind,
     rp_create_table_kind, rp_drop_table_kind, rp_alter_table_kind, rp_pause_table_kind,
-    rp_resume_table_kind, rp_log_scalars_kind, rp_read_runs_kind;
+    rp_resume_table_kind, rp_log_scalars_kind, rp_read_runs_kind, rp_create_rollouts_kind,
+    rp_drop_rollouts_kind, rp_list_rollouts_kind, rp_apply_rollouts_kind, rp_peek_rollouts_kind,
+    rp_read_cursor_kind;
 /* Services of gRPC (health, reflection): */
 extern const rp_task_kind rp_health_check_kind, rp_health_watch_kind, rp_reflection_kind;
 

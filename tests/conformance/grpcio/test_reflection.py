@@ -9,7 +9,8 @@ from messages import WAIT_S
 from stubs import PROTO, reflection, reflection_service
 
 SERVICES = {
-    "deepmind.reverb.ReverbService", "reprise.v1.Replay", "reprise.v1.Runs",
+    "deepmind.reverb.ReverbService",
+    "reprise.v1.Replay", "reprise.v1.Rollouts", "reprise.v1.Runs",
     "grpc.health.v1.Health",
     "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection",
 }

@@ -100,7 +100,7 @@ static void a_file_header_with_wrong_fields_is_damage(void **state)
     static const struct {
         size_t at;
         uint8_t value;
-    } wrong[] = {{8, 0}, {12, 0}, {12, RP_FILE_RUNS + 1}, {52, 1}, {59, 1}};
+    } wrong[] = {{8, 0}, {12, 0}, {12, RP_FILE_ROLLOUTS + 1}, {52, 1}, {59, 1}};
     rp_file_header h = header_of_a_segment(), got;
     uint8_t bytes[RP_FILE_HEADER_BYTES];
 

@@ -80,6 +80,7 @@ static void services_are_listed(void **state)
                                            "grpc.reflection.v1.ServerReflection",
                                            "grpc.reflection.v1alpha.ServerReflection",
                                            "reprise.v1.Replay",
+                                           "reprise.v1.Rollouts",
                                            "reprise.v1.Runs"};
     answer a = ask("0a0168 3a012a"); /* host "h", list_services "*" */
     rp_pb_reader reader = rp_pb_open(a.body.data, a.body.size);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls on the rollouts (rollouts.h) of a server, or of a store of this process.
+ *
+ *   rp_rollouts_call call = {.action = RP_ROLLOUTS_DRAW,
+ *                            .rollouts = {"train", 5},
+ *                            .groups = 32,
+ *                            .ttl_ns = 600 * INT64_C(1000000000)};
+ *   st = rp_client_rollouts(client, &call, rp_wait_ms(60000), &err);
+ *   ... train on call.draw->groups ...
+ *   rp_rollouts_call ack = {.action = RP_ROLLOUTS_ACK,
+ *                           .rollouts = {"train", 5},
+ *                           .lease = call.draw->lease};
+ *   st = rp_client_rollouts(client, &ack, rp_wait_ms(60000), &err);
+ *   rp_rollouts_draw_free(call.draw);
+ */
+#ifndef REPRISE_ROLLOUT_CALLS_H
+#define REPRISE_ROLLOUT_CALLS_H
+
+#include "reprise/client.h"
+#include "reprise/rollouts.h"
+
+RP_BEGIN_DECLS
+
+/* What rp_client_rollouts() does. The names in parentheses are the fields that the action
+ * needs, besides `rollouts`. */
+typedef enum rp_rollouts_action {
+    RP_ROLLOUTS_CREATE = 0, /* makes rollouts (options). RP_EXISTS */
+    RP_ROLLOUTS_DROP = 1,   /* removes rollouts; all waits end with RP_CANCELLED */
+    RP_ROLLOUTS_LIST = 2,   /* calls on_entry for the rollouts, or for all if `rollouts` is
+                               empty, in the order of their names */
+    /* Begins a group until ttl_ns from now (group, ttl_ns). Each put into it begins this time
+     * again. A reserved group is reserved again: `repeated`. May wait. */
+    RP_ROLLOUTS_RESERVE = 3,
+    /* Removes a reserved group with its items (group). `gone` if it was removed before.
+     * RP_PRECONDITION: it has no reservation. */
+    RP_ROLLOUTS_ABORT = 4,
+    /* Puts an item, or columns of it (group, index, first_version, last_version, columns).
+     * `repeated` if nothing is new, `gone` if the group was removed or is too stale: `fate`
+     * says which. RP_EXISTS: a column exists with other values. May wait. */
+    RP_ROLLOUTS_PUT = 5,
+    /* Adds columns to an item (group, index, columns; replace). RP_EXISTS, as above, unless
+     * `replace` is set. RP_NOT_FOUND (no such group or item). May wait. */
+    RP_ROLLOUTS_UPDATE = 6,
+    RP_ROLLOUTS_ADVANCE = 7, /* sets the version, never to a lower one (version). RP_INVALID */
+    /* Leases groups (consumer, groups, ttl_ns; min_groups, or column and tokens). `draw` has
+     * them. With `column`, the draw ends before the first group with which the rows of that
+     * column would be more than `tokens`. Waits until min_groups groups are ready, or groups
+     * for all tokens. RP_PRECONDITION: the next group alone has more tokens. RP_NO_RESOURCE:
+     * the groups are larger than a message may be; they stay in the rollouts. */
+    RP_ROLLOUTS_DRAW = 8,
+    /* The consumer has consumed the groups of the lease (lease). `repeated` if that is known
+     * already. RP_NOT_FOUND: the lease has expired or was released. */
+    RP_ROLLOUTS_ACK = 9,
+    RP_ROLLOUTS_RELEASE = 10,    /* ends the lease: its groups are drawn again (lease) */
+    RP_ROLLOUTS_RENEW = 11,      /* the lease ends at ttl_ns from now (lease, ttl_ns) */
+    RP_ROLLOUTS_SET_CURSOR = 12, /* stores bytes under a name; none: removes them (cursor, data,
+                                    data_size) */
+    RP_ROLLOUTS_CONFIGURE = 13,  /* replaces the options (options) */
+    RP_ROLLOUTS_PEEK = 14,       /* reads a group: `fate`, and `draw` if it is there (group) */
+    RP_ROLLOUTS_READ_CURSOR = 15, /* calls on_data with the bytes (cursor). RP_NOT_FOUND */
+} rp_rollouts_action;
+
+/* A group as it was when it was drawn. */
+typedef struct rp_rollouts_group {
+    rp_string name;
+    rp_rollout_fate state; /* of RP_ROLLOUTS_PEEK */
+    /* group_size items. An element is NULL if the item is not there, after RP_ROLLOUTS_PEEK. */
+    const rp_rollout_item *const *items;
+    int64_t first_version, last_version; /* the oldest and the newest of all items */
+} rp_rollouts_group;
+
+/* Groups that were drawn, in the order of the draw. Immutable; any thread. */
+typedef struct rp_rollouts_draw {
+    uint64_t lease;     /* 0: none, after RP_ROLLOUTS_PEEK */
+    int64_t version;    /* the current one at the time of the draw */
+    int64_t expires_ns; /* when the lease ends, by the wall clock of the server */
+    size_t group_size, group_count;
+    const rp_rollouts_group *groups;
+} rp_rollouts_draw;
+
+/* Frees a draw, with its groups. Does not end the lease. NULL is fine. */
+RP_API void rp_rollouts_draw_free(rp_rollouts_draw *draw);
+
+/* A description of rollouts. All pointers are valid until on_entry returns. */
+typedef struct rp_rollouts_entry {
+    rp_string name;
+    const rp_rollout_options *options;
+    const rp_rollout_info *info;
+    const rp_string *cursors; /* the names of the cursors */
+    size_t cursor_count;
+} rp_rollouts_entry;
+
+/* Zero-initialise it. The fields that an action does not need are ignored. */
+typedef struct rp_rollouts_call {
+    rp_rollouts_action action;
+    rp_string rollouts; /* the name of the rollouts */
+    const rp_rollout_options *options;
+    rp_string group;
+    uint32_t index; /* of an item in its group */
+    int64_t first_version, last_version;
+    const rp_rollout_column *columns;
+    size_t column_count;
+    bool replace;
+    int64_t version;
+    int64_t ttl_ns; /* 1 to RP_ROLLOUT_MOST_TTL_NS */
+    rp_string consumer;
+    uint32_t groups;     /* >= 1; groups * group_size <= RP_ROLLOUT_DRAW_ITEMS */
+    uint32_t min_groups; /* 1 to groups; 0 stands for 1 */
+    rp_string column;    /* empty: no bound on tokens */
+    uint64_t tokens;
+    uint64_t lease;
+    rp_string cursor;
+    const void *data;
+    size_t data_size;
+    /* Called on the calling thread. on_wait (may be NULL) gets the reason why the call waits,
+     * now and then. */
+    void (*on_entry)(void *ctx, const rp_rollouts_entry *entry);
+    void (*on_data)(void *ctx, const void *data, size_t size);
+    void (*on_wait)(void *ctx, const char *why);
+    void *ctx;
+
+    /* Results. */
+    bool repeated, gone;     /* it had been done before; the group was removed */
+    rp_rollout_fate fate;    /* of the group, after reserve, abort, put, update and peek */
+    int64_t current_version; /* of the rollouts, after the actions from RESERVE to CONFIGURE */
+    uint64_t removed;        /* groups that the action removed: stale, evicted, acknowledged */
+    rp_rollouts_draw *draw;  /* owned by the caller: rp_rollouts_draw_free() */
+} rp_rollouts_call;
+
+/* Calls rollouts. Of several servers the first one has them. PEEK, LIST and READ_CURSOR need
+ * the role read, CREATE and DROP admin, the others write.
+ *
+ * `wait` bounds the wait for other calls that an action may need. RP_NOW: it does not wait. The
+ * response of a server may take 10 s more. RP_DEADLINE: nothing was changed; the text says
+ * which limit the action waits for, and what would lift it.
+ *
+ * If the connection breaks, actions that may be repeated are repeated once. DRAW, RELEASE,
+ * CREATE and DROP are not: RP_UNAVAILABLE then. Groups of a draw whose response was lost are
+ * drawn again when their lease expires.
+ *
+ * RP_INVALID (names the value and its bound), RP_NOT_FOUND (no such rollouts), RP_NO_RESOURCE,
+ * RP_CANCELLED (the rollouts were dropped), RP_UNIMPLEMENTED (a server of Reverb), and the
+ * statuses of all calls of client.h. */
+RP_API RP_NODISCARD rp_status rp_client_rollouts(rp_client *client, rp_rollouts_call *call,
+                                                 rp_wait wait, rp_error *err);
+
+RP_END_DECLS
+
+#endif

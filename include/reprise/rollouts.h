@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rollouts: a buffer for training language models with reinforcement learning.
+ *
+ * A group is a number of items that belong together, such as the completions of one prompt. It
+ * is drawn, evicted and counted as a whole. An item has columns: named tensors, of any length.
+ * Some columns exist when the item is put (token ids), others are added later (rewards,
+ * advantages). A consumer draws each group once, as soon as all columns that the consumer needs
+ * are there. What it draws is leased: if it acknowledges the lease, it has consumed the groups;
+ * if the lease expires, the groups are drawn again. A group that all consumers have consumed is
+ * removed.
+ *
+ * The version counts the updates of the policy. Each item has the first and the last version
+ * that generated it. The staleness of a group is the current version minus the oldest first
+ * version of its items, at least 0.
+ *
+ * A producer may reserve a group before it generates the items. The reservation counts against
+ * all limits, and it expires if the producer dies.
+ *
+ * Names are UTF-8 text of 1 to RP_ROLLOUT_NAME_BYTES bytes, without a zero byte. */
+#ifndef REPRISE_ROLLOUTS_H
+#define REPRISE_ROLLOUTS_H
+
+#include "reprise/tensor.h"
+
+RP_BEGIN_DECLS
+
+enum {
+    RP_ROLLOUT_NAME_BYTES = 255,        /* of a name of rollouts, a group, a column, ... */
+    RP_ROLLOUT_GROUP_SIZE = 4096,       /* the most items of a group */
+    RP_ROLLOUT_COLUMNS = 256,           /* the most columns of an item */
+    RP_ROLLOUT_ITEM_BYTES = 64 << 20,   /* the most bytes of the columns of an item, together */
+    RP_ROLLOUT_CONSUMERS = 16,          /* the most consumers */
+    RP_ROLLOUT_NEEDS = 64,              /* the most columns that a consumer needs */
+    RP_ROLLOUT_MAX_GROUPS = 1 << 20,    /* the largest max_groups */
+    RP_ROLLOUT_DRAW_ITEMS = 1 << 16,    /* the most items of a draw */
+    RP_ROLLOUT_LEASES = 1 << 16,        /* the most leases at a time */
+    RP_ROLLOUT_CURSORS = 16,            /* the most cursors */
+    RP_ROLLOUT_CURSOR_BYTES = 64 << 10, /* of one cursor */
+    RP_ROLLOUT_REMEMBERED = 8192,       /* removed groups, and acknowledged leases, whose names
+                                           and numbers are remembered */
+    RP_ROLLOUT_STALENESS_BUCKETS = 17,  /* 0, 1, ... 15, and 16 or more */
+};
+
+/* Versions are 0 to this; times to live are 1 to this, in nanoseconds. */
+#define RP_ROLLOUT_MOST_VERSION ((int64_t)1 << 60)
+#define RP_ROLLOUT_MOST_TTL_NS ((int64_t)1 << 60)
+/* The largest max_bytes. */
+#define RP_ROLLOUT_MOST_BYTES ((uint64_t)1 << 50)
+
+/* How staleness is bounded. */
+typedef enum rp_rollout_staleness {
+    /* A group whose staleness exceeds max_staleness is dropped, unless it is leased. If it is
+     * leased, it is dropped when the lease is released or expires. */
+    RP_ROLLOUT_DROP = 0,
+    /* No group is dropped. groups_per_version bounds the staleness. */
+    RP_ROLLOUT_WAIT = 1,
+} rp_rollout_staleness;
+
+/* What happens if a new group would exceed max_groups, or columns would exceed max_bytes. */
+typedef enum rp_rollout_full {
+    RP_ROLLOUT_FULL_WAIT = 0,  /* the operation waits */
+    RP_ROLLOUT_FULL_EVICT = 1, /* the oldest groups that are not leased are removed. If that is
+                                  not enough, the operation waits */
+} rp_rollout_full;
+
+/* The order in which a consumer draws groups. */
+typedef enum rp_rollout_order {
+    RP_ROLLOUT_FIFO = 0,     /* the group that became ready first */
+    RP_ROLLOUT_LIFO = 1,     /* the group that became ready last */
+    RP_ROLLOUT_FRESHEST = 2, /* the smallest staleness; among equals, FIFO */
+} rp_rollout_order;
+
+/* A consumer draws the groups whose items all have these columns. */
+typedef struct rp_rollout_consumer {
+    rp_string name; /* may be empty */
+    const rp_string *columns;
+    size_t column_count;
+} rp_rollout_consumer;
+
+/* rp_rollout_options_init() sets the defaults. */
+typedef struct rp_rollout_options {
+    uint32_t group_size;            /* items of a group; 1 */
+    int64_t max_staleness;          /* -1: no bound; -1 */
+    rp_rollout_staleness staleness; /* RP_ROLLOUT_DROP */
+    /* The limiter in versions. If it is not 0, a group may begin only while
+     *
+     *   begun + 1 <= (max_staleness + version - first_version + 1) * groups_per_version,
+     *
+     * where begun is the number of groups that are in the buffer, reserved ones included, plus
+     * that of the groups that all consumers have acknowledged. It is the rule "accepted +
+     * running <= (staleness + step) * batch" of the asynchronous trainers AReaL and SkyRL, with
+     * steps counted from 1. Groups that were dropped, evicted, aborted or that expired do not
+     * count. Needs max_staleness >= 0. RP_ROLLOUT_WAIT with max_staleness >= 0 needs it. 0 */
+    uint64_t groups_per_version;
+    int64_t first_version; /* the version at the beginning; fixed at birth; 0 */
+    uint64_t max_groups;   /* 1 to RP_ROLLOUT_MAX_GROUPS; 65,536 */
+    /* A bound on the memory of all groups, as rp_rollout_info.bytes counts it. A group begins
+     * only while 3/4 of it are enough, so that there is room to complete groups. 1 GiB */
+    uint64_t max_bytes;
+    rp_rollout_full full;   /* RP_ROLLOUT_FULL_WAIT */
+    rp_rollout_order order; /* RP_ROLLOUT_FIFO */
+    /* 0 consumers stand for one with an empty name that needs no column. */
+    const rp_rollout_consumer *consumers;
+    size_t consumer_count;
+} rp_rollout_options;
+
+RP_API void rp_rollout_options_init(rp_rollout_options *options);
+
+/* A column of an item. RP_STRING is not supported: text is a column of uint8. */
+typedef struct rp_rollout_column {
+    rp_string name;
+    rp_tensor tensor;
+} rp_rollout_column;
+
+/* An item: its columns in the order of their names, byte by byte. */
+typedef struct rp_rollout_item {
+    const rp_rollout_column *columns;
+    size_t column_count;
+    int64_t first_version, last_version;
+} rp_rollout_item;
+
+/* What has become of a group. */
+typedef enum rp_rollout_fate {
+    RP_ROLLOUT_UNKNOWN = 0, /* no such group, or it was removed too long ago */
+    RP_ROLLOUT_RESERVED = 1,
+    RP_ROLLOUT_PARTIAL = 2,  /* some items are there */
+    RP_ROLLOUT_COMPLETE = 3, /* all items are there, and it is not leased */
+    RP_ROLLOUT_LEASED = 4,
+    RP_ROLLOUT_ACKNOWLEDGED = 5, /* this one and those below: it was removed */
+    RP_ROLLOUT_STALE = 6,
+    RP_ROLLOUT_EVICTED = 7,
+    RP_ROLLOUT_ABORTED = 8,
+    RP_ROLLOUT_EXPIRED = 9, /* its reservation expired before it was complete */
+} rp_rollout_fate;
+
+/* The name of a fate, such as "leased". Static; "unknown" for any other number. */
+RP_API const char *rp_rollout_fate_name(rp_rollout_fate fate);
+
+/* Why an operation has to wait. */
+typedef enum rp_rollout_limit {
+    RP_ROLLOUT_NO_LIMIT = 0,
+    RP_ROLLOUT_BY_VERSION = 1, /* groups_per_version: have groups begun, bound, version */
+    RP_ROLLOUT_BY_GROUPS = 2,  /* max_groups: have groups, bound */
+    RP_ROLLOUT_BY_BYTES = 3,   /* max_bytes: have and need bytes, bound */
+    RP_ROLLOUT_BY_READY = 4,   /* a draw: have groups are ready, bound are wanted */
+    RP_ROLLOUT_BY_LEASES = 5,  /* RP_ROLLOUT_LEASES: have leases, bound */
+} rp_rollout_limit;
+
+typedef struct rp_rollout_waiting {
+    rp_rollout_limit limit;
+    uint64_t have, need, bound;
+    int64_t version; /* the current one. By version: a group may begin at needs_version */
+    int64_t needs_version;
+} rp_rollout_waiting;
+
+typedef struct rp_rollout_consumer_info {
+    char name[RP_ROLLOUT_NAME_BYTES + 1];
+    uint64_t waiting;             /* groups that it cannot draw yet */
+    uint64_t ready;               /* groups that it can draw */
+    uint64_t leased;              /* groups */
+    uint64_t done;                /* groups in the buffer that it has acknowledged */
+    uint64_t drawn, acknowledged; /* groups, since the beginning */
+} rp_rollout_consumer_info;
+
+/* A copy of the state. The counts from `begun` on are those since the beginning. */
+typedef struct rp_rollout_info {
+    int64_t version;
+    uint64_t groups; /* the sum of the next four */
+    uint64_t reserved, partial, complete, leased;
+    uint64_t items, leases;
+    /* Of the groups: for each group 1,024 bytes, 64 for each consumer and 16 for each item that
+     * it may have; for each item 128; for each column 256, the bytes of its name and those of
+     * its tensor. */
+    uint64_t bytes;
+    uint64_t begun;                   /* the count of the limiter: groups + acknowledged */
+    uint64_t may_begin;               /* the bound of the limiter; UINT64_MAX: none */
+    uint64_t acknowledged;            /* groups, by all consumers */
+    uint64_t stale, evicted, aborted; /* groups */
+    uint64_t expired_reservations, expired_leases;
+    /* Groups drawn, by their staleness at that time. */
+    uint64_t staleness[RP_ROLLOUT_STALENESS_BUCKETS];
+    size_t consumer_count;
+    rp_rollout_consumer_info consumers[RP_ROLLOUT_CONSUMERS];
+} rp_rollout_info;
+
+/* A ragged batch: one column of several items, one after another.
+ *
+ *   values    the rows of item 0, the rows of item 1, ...
+ *   offsets   count + 1 numbers: item i has the rows offsets[i] to offsets[i + 1] - 1
+ *
+ * A row is a tensor of the column without its first dimension. A scalar is one row. */
+typedef struct rp_rollout_ragged {
+    rp_dtype dtype;
+    rp_shape shape; /* of the values: the number of rows, then the shape of a row */
+    size_t count;   /* of items */
+    size_t bytes;   /* of the values */
+} rp_rollout_ragged;
+
+/* Says what the batch of the column `name` of the items looks like.
+ * RP_NOT_FOUND (an item has no such column), RP_INVALID (the dtypes or the shapes of the rows
+ * of two items differ; the batch is too large). */
+RP_API RP_NODISCARD rp_status rp_rollout_ragged_measure(const rp_rollout_item *const *items,
+                                                        size_t count, rp_string name,
+                                                        rp_rollout_ragged *out, rp_error *err);
+
+/* Writes the batch: out->bytes bytes of values and count + 1 offsets. `name` and `items` are
+ * those with which `ragged` was measured. */
+RP_API void rp_rollout_ragged_fill(const rp_rollout_item *const *items, rp_string name,
+                                   const rp_rollout_ragged *ragged, void *values,
+                                   int64_t *offsets);
+
+/* Divides items into consecutive batches: each takes as many of the next items as have at most
+ * `budget` rows together (offsets as above), or one item if that alone has more. Writes the
+ * number of the first item of each batch to `first`, and `count` after the last, so `first` has
+ * room for count + 1 numbers. Returns the number of batches. */
+RP_API size_t rp_rollout_pack(const int64_t *offsets, size_t count, int64_t budget,
+                              size_t *first);
+
+RP_END_DECLS
+
+#endif

@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Client.rollouts(): one method for all actions; reprise.rollouts has a method for each. */
+#define PY_SSIZE_T_CLEAN
+#include "rollouts.h"
+
+#include <string.h>
+
+#include "server_call.h"
+
+/* A block of memory of a request, followed by its bytes. */
+typedef struct piece {
+    struct piece *next;
+    max_align_t bytes[];
+} piece;
+
+/* An entry of a list. */
+typedef struct entry {
+    struct entry *next;
+    rp_string name;
+    rp_rollout_options options;
+    rp_rollout_info info;
+    rp_string *cursors;
+    size_t cursor_count;
+} entry;
+
+/* A call with its memory: the thread that makes it may outlive the method. */
+typedef struct rollouts_request {
+    core_request base;
+    rp_client *client;
+    rp_rollouts_call call;
+    rp_rollout_options options;
+    piece *pieces; /* from PyMem_RawMalloc() */
+    entry *first, **last;
+    void *data; /* of a cursor */
+    size_t data_size;
+    bool out_of_memory;
+} rollouts_request;
+
+static void clear_request(void *arg)
+{
+    rollouts_request *r = arg;
+
+    for (piece *p = r->pieces, *next; p != NULL; p = next) {
+        next = p->next;
+        PyMem_RawFree(p);
+    }
+    rp_rollouts_draw_free(r->call.draw);
+}
+
+/* Allocates memory that lives as long as the request. Any thread. NULL: none. */
+static void *room(rollouts_request *r, size_t size)
+{
+    piece *p = PyMem_RawMalloc(sizeof *p + size + 1);
+
+    if (p == NULL) {
+        r->out_of_memory = true;
+        return NULL;
+    }
+    p->next = r->pieces;
+    r->pieces = p;
+    return p->bytes;
+}
+
+static void *copy(rollouts_request *r, const void *data, size_t size)
+{
+    void *to = room(r, size);
+
+    if (to != NULL && size > 0) memcpy(to, data, size);
+    return to;
+}
+
+static rp_string copy_string(rollouts_request *r, rp_string text)
+{
+    const char *to = copy(r, text.data, text.size);
+
+    return to != NULL ? (rp_string){to, text.size} : (rp_string){"", 0};
+}
+
+/* The callbacks run on the thread of the call, without the GIL. */
+
+static void on_entry(void *ctx, const rp_rollouts_entry *from)
+{
+    rollouts_request *r = ctx;
+    entry *e = room(r, sizeof *e);
+    rp_rollout_consumer *consumers;
+
+    if (e == NULL) return;
+    *e = (entry){.name = copy_string(r, from->name),
+                 .options = *from->options,
+                 .info = *from->info,
+                 .cursor_count = from->cursor_count};
+    consumers = copy(r, from->options->consumers,
+                     from->options->consumer_count * sizeof(rp_rollout_consumer));
+    e->cursors = copy(r, from->cursors, from->cursor_count * sizeof(rp_string));
+    for (size_t i = 0; consumers != NULL && i < from->options->consumer_count; i++) {
+        rp_string *columns =
+            copy(r, consumers[i].columns, consumers[i].column_count * sizeof(rp_string));
+
+        for (size_t k = 0; columns != NULL && k < consumers[i].column_count; k++)
+            columns[k] = copy_string(r, columns[k]);
+        consumers[i].columns = columns;
+    }
+    for (size_t i = 0; e->cursors != NULL && i < e->cursor_count; i++)
+        e->cursors[i] = copy_string(r, e->cursors[i]);
+    e->options.consumers = consumers;
+    *r->last = e;
+    r->last = &e->next;
+}
+
+static void on_data(void *ctx, const void *data, size_t size)
+{
+    rollouts_request *r = ctx;
+
+    r->data = copy(r, data, size);
+    r->data_size = size;
+}
+
+static void on_wait(void *ctx, const char *why)
+{
+    rollouts_request *r = ctx;
+
+    core_request_explain(&r->base, why);
+}
+
+static rp_status do_call(void *arg, rp_wait wait, rp_error *err)
+{
+    rollouts_request *r = arg;
+
+    return rp_client_rollouts(r->client, &r->call, wait, err);
+}
+
+/* Reading the arguments. */
+
+static int take_text(rollouts_request *r, PyObject *value, rp_string *out)
+{
+    Py_ssize_t size;
+    const char *text;
+
+    if (!PyUnicode_Check(value)) {
+        PyErr_Format(PyExc_TypeError, "a name must be a str, got %R", value);
+        return -1;
+    }
+    text = PyUnicode_AsUTF8AndSize(value, &size);
+    if (text == NULL) return -1;
+    *out = copy_string(r, (rp_string){text, (size_t)size});
+    return 0;
+}
+
+/* The list of (name, array, name of a dtype or None), with the data copied. */
+static int take_columns(rollouts_request *r, PyObject *list)
+{
+    size_t count = PyList_Check(list) ? (size_t)PyList_GET_SIZE(list) : 0;
+    rp_rollout_column *columns = room(r, count * sizeof *columns);
+
+    if (columns == NULL) return 0;
+    for (size_t i = 0; i < count; i++) {
+        PyObject *name, *array, *keep;
+        rp_tensor *tensor = &columns[i].tensor;
+        npy_intp bytes;
+        int raw;
+
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, (Py_ssize_t)i), "OOp", &name, &array, &raw))
+            return -1;
+        if (take_text(r, name, &columns[i].name) != 0 ||
+            core_tensor_from(array, columns[i].name.data, tensor, &keep) != 0)
+            return -1;
+        if (tensor->dtype == RP_STRING) {
+            Py_DECREF(keep);
+            PyErr_Format(PyExc_TypeError,
+                         "column %R: text is not supported; put its bytes as uint8", name);
+            return -1;
+        }
+        if (raw && tensor->dtype == RP_UINT16) tensor->dtype = RP_BFLOAT16;
+        bytes = PyArray_NBYTES((PyArrayObject *)keep);
+        tensor->data = copy(r, tensor->data, (size_t)bytes);
+        Py_DECREF(keep);
+    }
+    r->call.columns = columns;
+    r->call.column_count = count;
+    return 0;
+}
+
+static int take_consumers(rollouts_request *r, PyObject *list)
+{
+    size_t count = PyList_Check(list) ? (size_t)PyList_GET_SIZE(list) : 0;
+    rp_rollout_consumer *consumers = room(r, count * sizeof *consumers);
+
+    if (consumers == NULL) return 0;
+    for (size_t i = 0; i < count; i++) {
+        PyObject *name, *names;
+        rp_string *columns;
+        size_t n;
+
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, (Py_ssize_t)i), "OO!", &name, &PyList_Type,
+                              &names) ||
+            take_text(r, name, &consumers[i].name) != 0)
+            return -1;
+        n = (size_t)PyList_GET_SIZE(names);
+        columns = room(r, n * sizeof *columns);
+        for (size_t k = 0; columns != NULL && k < n; k++)
+            if (take_text(r, PyList_GET_ITEM(names, (Py_ssize_t)k), &columns[k]) != 0)
+                return -1;
+        consumers[i].columns = columns;
+        consumers[i].column_count = n;
+    }
+    r->options.consumers = consumers;
+    r->options.consumer_count = count;
+    return 0;
+}
+
+/* Where a number of the arguments goes. */
+typedef struct number_field {
+    const char *name;
+    void *at;
+    size_t size;
+} number_field;
+
+/* Returns 1 if `key` is one of the fields, and sets it; 0 if not; -1 with an exception. */
+static int take_number(const number_field *fields, size_t count, PyObject *key, PyObject *value)
+{
+    for (size_t i = 0; i < count; i++) {
+        long long number;
+        uint32_t half;
+
+        if (PyUnicode_CompareWithASCIIString(key, fields[i].name) != 0) continue;
+        number = PyLong_AsLongLong(value);
+        if (number == -1 && PyErr_Occurred()) return -1;
+        half = number < 0 || number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
+        if (fields[i].size == sizeof half)
+            memcpy(fields[i].at, &half, sizeof half);
+        else
+            memcpy(fields[i].at, &number, sizeof number);
+        return 1;
+    }
+    return 0;
+}
+
+#define FIELD(name, place)                                                                     \
+    {                                                                                          \
+        name, &(place), sizeof(place)                                                          \
+    }
+
+static int take_options(rollouts_request *r, PyObject *options)
+{
+    uint32_t staleness, full, order;
+    const number_field fields[] = {
+        FIELD("group_size", r->options.group_size),
+        FIELD("max_staleness", r->options.max_staleness),
+        FIELD("groups_per_version", r->options.groups_per_version),
+        FIELD("first_version", r->options.first_version),
+        FIELD("max_groups", r->options.max_groups),
+        FIELD("max_bytes", r->options.max_bytes),
+        FIELD("staleness", staleness),
+        FIELD("full", full),
+        FIELD("order", order),
+    };
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    int found;
+
+    rp_rollout_options_init(&r->options);
+    staleness = (uint32_t)r->options.staleness;
+    full = (uint32_t)r->options.full;
+    order = (uint32_t)r->options.order;
+    while (PyDict_Next(options, &at, &key, &value)) {
+        if (PyUnicode_CompareWithASCIIString(key, "consumers") == 0)
+            found = take_consumers(r, value) == 0 ? 1 : -1;
+        else
+            found = take_number(fields, sizeof fields / sizeof fields[0], key, value);
+        if (found < 0) return -1;
+        if (found == 0) {
+            PyErr_Format(PyExc_TypeError, "rollouts have no option %R", key);
+            return -1;
+        }
+    }
+    r->options.staleness = (rp_rollout_staleness)staleness;
+    r->options.full = (rp_rollout_full)full;
+    r->options.order = (rp_rollout_order)order;
+    r->call.options = &r->options;
+    return 0;
+}
+
+static int take_other(rollouts_request *r, PyObject *key, PyObject *value)
+{
+    const struct {
+        const char *name;
+        rp_string *at;
+    } texts[] = {{"group", &r->call.group},
+                 {"consumer", &r->call.consumer},
+                 {"column", &r->call.column},
+                 {"cursor", &r->call.cursor}};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (PyUnicode_CompareWithASCIIString(key, texts[i].name) == 0)
+            return take_text(r, value, texts[i].at);
+    if (PyUnicode_CompareWithASCIIString(key, "columns") == 0) return take_columns(r, value);
+    if (PyUnicode_CompareWithASCIIString(key, "options") == 0 && PyDict_Check(value))
+        return take_options(r, value);
+    if (PyUnicode_CompareWithASCIIString(key, "replace") == 0) {
+        r->call.replace = PyObject_IsTrue(value) == 1;
+        return 0;
+    }
+    if (PyUnicode_CompareWithASCIIString(key, "data") == 0 && PyBytes_Check(value)) {
+        r->call.data_size = (size_t)PyBytes_GET_SIZE(value);
+        r->call.data = copy(r, PyBytes_AS_STRING(value), r->call.data_size);
+        return 0;
+    }
+    PyErr_Format(PyExc_TypeError, "there is no argument %R", key);
+    return -1;
+}
+
+static int take_arguments(rollouts_request *r, PyObject *arguments)
+{
+    const number_field fields[] = {
+        FIELD("index", r->call.index),
+        FIELD("first_version", r->call.first_version),
+        FIELD("last_version", r->call.last_version),
+        FIELD("version", r->call.version),
+        FIELD("ttl", r->call.ttl_ns),
+        FIELD("groups", r->call.groups),
+        FIELD("min_groups", r->call.min_groups),
+        FIELD("tokens", r->call.tokens),
+        FIELD("lease", r->call.lease),
+    };
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    int found = 0;
+
+    while (found >= 0 && PyDict_Next(arguments, &at, &key, &value)) {
+        found = take_number(fields, sizeof fields / sizeof fields[0], key, value);
+        if (found == 0) found = take_other(r, key, value);
+    }
+    if (found >= 0 && r->out_of_memory) PyErr_NoMemory();
+    return found < 0 || r->out_of_memory ? -1 : 0;
+}
+
+/* Results. */
+
+static PyObject *string_of(rp_string text)
+{
+    return PyUnicode_DecodeUTF8(text.data, (Py_ssize_t)text.size, "replace");
+}
+
+static PyObject *strings_of(const rp_string *texts, size_t count)
+{
+    PyObject *list = PyList_New((Py_ssize_t)count);
+
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        PyObject *text = string_of(texts[i]);
+
+        if (text == NULL) {
+            Py_CLEAR(list);
+            break;
+        }
+        PyList_SET_ITEM(list, (Py_ssize_t)i, text);
+    }
+    return list;
+}
+
+static PyObject *options_of(const rp_rollout_options *o)
+{
+    PyObject *consumers = PyList_New(0);
+
+    for (size_t i = 0; consumers != NULL && i < o->consumer_count; i++) {
+        const rp_rollout_consumer *c = &o->consumers[i];
+        PyObject *pair =
+            Py_BuildValue("(NN)", string_of(c->name), strings_of(c->columns, c->column_count));
+
+        if (pair == NULL || PyList_Append(consumers, pair) != 0) Py_CLEAR(consumers);
+        Py_XDECREF(pair);
+    }
+    if (consumers == NULL) return NULL;
+    return Py_BuildValue(
+        "{sIsLsisKsLsKsKsisisN}", "group_size", (unsigned)o->group_size, "max_staleness",
+        (long long)o->max_staleness, "staleness", (int)o->staleness, "groups_per_version",
+        (unsigned long long)o->groups_per_version, "first_version", (long long)o->first_version,
+        "max_groups", (unsigned long long)o->max_groups, "max_bytes",
+        (unsigned long long)o->max_bytes, "full", (int)o->full, "order", (int)o->order,
+        "consumers", consumers);
+}
+
+/* Adds a value to a dict. Takes the value, which may be NULL with an exception. */
+static int put(PyObject *dict, const char *key, PyObject *value)
+{
+    int failed = value == NULL ? -1 : PyDict_SetItemString(dict, key, value);
+
+    Py_XDECREF(value);
+    return failed;
+}
+
+static PyObject *consumer_of(const rp_rollout_consumer_info *c)
+{
+    return Py_BuildValue("{sssKsKsKsKsKsK}", "name", c->name, "waiting",
+                         (unsigned long long)c->waiting, "ready", (unsigned long long)c->ready,
+                         "leased", (unsigned long long)c->leased, "done",
+                         (unsigned long long)c->done, "drawn", (unsigned long long)c->drawn,
+                         "acknowledged", (unsigned long long)c->acknowledged);
+}
+
+static PyObject *list_of_consumers(const rp_rollout_info *info)
+{
+    PyObject *list = PyList_New((Py_ssize_t)info->consumer_count);
+
+    for (size_t i = 0; list != NULL && i < info->consumer_count; i++) {
+        PyObject *consumer = consumer_of(&info->consumers[i]);
+
+        if (consumer == NULL) {
+            Py_CLEAR(list);
+            break;
+        }
+        PyList_SET_ITEM(list, (Py_ssize_t)i, consumer);
+    }
+    return list;
+}
+
+static PyObject *numbers_of(const uint64_t *numbers, size_t count)
+{
+    PyObject *list = PyList_New((Py_ssize_t)count);
+
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        PyObject *number = PyLong_FromUnsignedLongLong(numbers[i]);
+
+        if (number == NULL) {
+            Py_CLEAR(list);
+            break;
+        }
+        PyList_SET_ITEM(list, (Py_ssize_t)i, number);
+    }
+    return list;
+}
+
+static PyObject *entry_of(const entry *e)
+{
+    const rp_rollout_info *info = &e->info;
+    const struct {
+        const char *key;
+        uint64_t value;
+    } counts[] = {{"groups", info->groups},
+                  {"reserved", info->reserved},
+                  {"partial", info->partial},
+                  {"complete", info->complete},
+                  {"leased", info->leased},
+                  {"items", info->items},
+                  {"leases", info->leases},
+                  {"bytes", info->bytes},
+                  {"begun", info->begun},
+                  {"acknowledged", info->acknowledged},
+                  {"stale", info->stale},
+                  {"evicted", info->evicted},
+                  {"aborted", info->aborted},
+                  {"expired_reservations", info->expired_reservations},
+                  {"expired_leases", info->expired_leases}};
+    PyObject *dict = PyDict_New();
+    int failed = dict == NULL;
+
+    failed =
+        failed || put(dict, "name", string_of(e->name)) ||
+        put(dict, "version", PyLong_FromLongLong(info->version)) ||
+        put(dict, "options", options_of(&e->options)) ||
+        put(dict, "cursors", strings_of(e->cursors, e->cursor_count)) ||
+        put(dict, "staleness", numbers_of(info->staleness, RP_ROLLOUT_STALENESS_BUCKETS)) ||
+        put(dict, "consumers", list_of_consumers(info)) ||
+        put(dict, "may_begin",
+            info->may_begin == UINT64_MAX ? Py_NewRef(Py_None)
+                                          : PyLong_FromUnsignedLongLong(info->may_begin));
+    for (size_t i = 0; !failed && i < sizeof counts / sizeof counts[0]; i++)
+        failed = put(dict, counts[i].key, PyLong_FromUnsignedLongLong(counts[i].value)) != 0;
+    if (failed) Py_CLEAR(dict);
+    return dict;
+}
+
+static PyObject *entries_of(const rollouts_request *r)
+{
+    PyObject *list = PyList_New(0);
+
+    for (const entry *e = r->first; list != NULL && e != NULL; e = e->next) {
+        PyObject *dict = entry_of(e);
+
+        if (dict == NULL || PyList_Append(list, dict) != 0) Py_CLEAR(list);
+        Py_XDECREF(dict);
+    }
+    return list;
+}
+
+static PyObject *results_of(rollouts_request *r)
+{
+    PyObject *dict = PyDict_New(), *draw = NULL;
+    int failed = dict == NULL;
+
+    if (r->call.draw != NULL) {
+        draw = core_rollout_draw(r->call.draw);
+        r->call.draw = NULL;
+        failed = failed || draw == NULL;
+    }
+    if (!failed && draw != NULL) failed = PyDict_SetItemString(dict, "draw", draw);
+    Py_XDECREF(draw);
+    failed = failed || put(dict, "repeated", PyBool_FromLong(r->call.repeated)) ||
+             put(dict, "gone", PyBool_FromLong(r->call.gone)) ||
+             put(dict, "fate", PyUnicode_FromString(rp_rollout_fate_name(r->call.fate))) ||
+             put(dict, "version", PyLong_FromLongLong(r->call.current_version)) ||
+             put(dict, "removed", PyLong_FromUnsignedLongLong(r->call.removed)) ||
+             put(dict, "entries", entries_of(r));
+    if (!failed && r->data != NULL)
+        failed = put(dict, "data",
+                     PyBytes_FromStringAndSize(r->data, (Py_ssize_t)r->data_size)) != 0;
+    if (failed) Py_CLEAR(dict);
+    return dict;
+}
+
+PyObject *core_client_rollouts(core_client *self, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *results = NULL;
+    rollouts_request *r;
+    int64_t timeout_ms;
+    long action;
+
+    if (count != 4 || !PyLong_Check(args[0]) || !PyDict_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "rollouts(action, name, arguments, timeout)");
+        return NULL;
+    }
+    action = PyLong_AsLong(args[0]);
+    if (action == -1 && PyErr_Occurred()) return NULL;
+    if (core_timeout_s(args[3], &timeout_ms) != 0 || core_client_check((PyObject *)self) != 0)
+        return NULL;
+    r = core_request_new(sizeof *r, clear_request);
+    if (r == NULL) return NULL;
+    r->base.peer = r->client = self->client;
+    r->last = &r->first;
+    r->call = (rp_rollouts_call){.action = (rp_rollouts_action)action,
+                                 .on_entry = on_entry,
+                                 .on_data = on_data,
+                                 .on_wait = on_wait,
+                                 .ctx = r};
+    if (take_text(r, args[1], &r->call.rollouts) == 0 && take_arguments(r, args[2]) == 0 &&
+        core_call_server(do_call, &r->base, 0, timeout_ms) == 0) {
+        if (r->out_of_memory)
+            PyErr_NoMemory();
+        else
+            results = results_of(r);
+    }
+    core_request_drop(&r->base);
+    return results;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls on rollouts: Client.rollouts(), and the groups of a draw. */
+#ifndef REPRISE_PYTHON_ROLLOUTS_H
+#define REPRISE_PYTHON_ROLLOUTS_H
+
+#include "core.h"
+
+/* rollouts(action, name, arguments, timeout): `action` is a number of rp_rollouts_action,
+ * `arguments` a dict of the fields of rp_rollouts_call. Returns a dict of results. */
+PyObject *core_client_rollouts(core_client *self, PyObject *const *args, Py_ssize_t count);
+
+/* rollout_draw.c: reprise._core.RolloutDraw. */
+extern PyTypeObject core_RolloutDraw;
+
+/* Makes a RolloutDraw, which takes the draw even if it fails. */
+PyObject *core_rollout_draw(rp_rollouts_draw *draw);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Redo of the journal records of rollouts (durable/format/rollout_records.h). */
+#ifndef RP_DURABLE_JOURNAL_REDO_ROLLOUTS_H
+#define RP_DURABLE_JOURNAL_REDO_ROLLOUTS_H
+
+#include "durable/format/rollouts_file.h"
+#include "store/store.h"
+
+typedef struct rp_rollouts_redo {
+    const rp_allocator *alloc;
+    rp_store *store;
+    const rp_rollouts_found *found; /* of the checkpoint; NULL: none */
+    uint64_t lsn;                   /* as rp_redo_options.rollouts_lsn */
+    bool salvage;
+} rp_rollouts_redo;
+
+/* Applies a record, or skips it: `*applied`. RP_CORRUPT (the change is impossible),
+ * RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_redo_rollouts(const rp_rollouts_redo *redo, const rp_record *record,
+                                        bool *applied, rp_error *err);
+
+#endif

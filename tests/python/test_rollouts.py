@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""reprise.Rollouts: groups over TCP and in process, waits, leases of trainers that die."""
+
+import logging
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import reprise
+from reprise import errors
+
+
+@pytest.fixture(scope="module", params=["process", "child"])
+def server(request):
+    """A server in this process, whose clients use its store, and one in another process."""
+    return reprise.Server([reprise.Table.queue("queue", max_size=1)], where=request.param)
+
+
+@pytest.fixture
+def client(server):
+    return reprise.Client(f"localhost:{server.port}")
+
+
+@pytest.fixture
+def rollouts(client):
+    made = reprise.Rollouts(client, "train").create(
+        group_size=2, max_staleness=3, consumers={"a": ["reward"], "b": []})
+    yield made
+    made.drop()
+
+
+def put(rollouts, group, reward=True, version=0):
+    for index in range(2):
+        columns = {"tokens": np.arange(3 + index, dtype=np.int32)}
+        if reward:
+            columns["reward"] = np.float32(index)
+        rollouts.put(group, index, columns, version=version)
+
+
+def test_names_and_options(client, rollouts):
+    assert "train" in reprise.rollouts.names(client)
+    options = rollouts.info()["options"]
+    assert options["consumers"] == {"a": ["reward"], "b": []}
+    assert (options["group_size"], options["max_staleness"], options["staleness"]) == (2, 3, "drop")
+    rollouts.configure(order="lifo", max_groups=9)
+    options = rollouts.info()["options"]
+    assert (options["order"], options["max_groups"], options["max_staleness"]) == ("lifo", 9, 3)
+    assert client.rollouts("train", create=dict(group_size=5)).info()["options"]["group_size"] == 2
+    with pytest.raises(errors.StatusError) as raised:
+        rollouts.create(group_size=2)
+    assert raised.value.code == "ALREADY_EXISTS"
+    with pytest.raises(TypeError, match="no option 'group'"):
+        rollouts.create(group=3)
+    with pytest.raises(ValueError, match="order must be one of"):
+        rollouts.create(order="best")
+    with pytest.raises(ValueError, match="group_size"):
+        reprise.Rollouts(client, "other").create(group_size=0)
+
+
+def test_each_consumer_draws_a_group_once_its_columns_are_there(rollouts):
+    put(rollouts, "g", reward=False)
+    with pytest.raises(errors.DeadlineExceededError, match="ready"):
+        rollouts.draw(1, consumer="a", timeout=0)
+    with rollouts.draw(1, consumer="b") as batch:
+        assert [group.name for group in batch] == ["g"]
+    for index in range(2):
+        rollouts.update("g", index, {"reward": np.float32(index)})
+    with rollouts.draw(1, consumer="a") as batch:
+        assert batch[0].items[1]["reward"] == 1
+    assert rollouts.peek("g") == ("acknowledged", None)
+    assert rollouts.info()["acknowledged"] == 1
+
+
+def test_ragged_and_packed(rollouts):
+    for g in range(3):
+        put(rollouts, f"g{g}")
+    batch = rollouts.draw(3, consumer="a")
+    values, offsets = batch.ragged("tokens")
+    assert offsets.tolist() == [0, 3, 7, 10, 14, 17, 21] and values.dtype == np.int32
+    assert values[:7].tolist() == [0, 1, 2, 0, 1, 2, 3]
+    parts = batch.pack("tokens", 10)
+    assert [part.item_count for part in parts] == [3, 2, 1]
+    assert parts[1].ragged("tokens").offsets.tolist() == [0, 4, 7]
+    assert [item["reward"] for item in parts[1].items] == [1, 0]
+    assert [part.item_count for part in parts[0].pack("tokens", 3)] == [1, 1, 1]
+    with pytest.raises(errors.NotFoundError):
+        batch.ragged("nothing")
+    array = batch[0].items[0]["tokens"]
+    assert not array.flags.writeable
+    batch.release()
+    del batch
+    assert array.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("array", [
+    np.zeros((0, 3), np.float16), np.array(5, np.int64), np.arange(6.0).reshape(2, 3)[:, ::2],
+    np.array([True, False]), np.arange(70000, dtype=np.uint8), np.array([1 + 2j])])
+def test_arrays_arrive_unchanged(rollouts, array):
+    rollouts.put("g", 0, {"x": array}, version=0)
+    fate, group = rollouts.peek("g")
+    assert (fate, group.items[1]) == ("partial", None)
+    found = group.items[0]["x"]
+    assert (found.dtype, found.shape) == (array.dtype, array.shape)
+    assert np.array_equal(found, array)
+    with pytest.raises(TypeError, match="text"):
+        rollouts.put("g", 1, {"x": np.array(["a"])}, version=0)
+
+
+def test_bfloat16_of_ml_dtypes(rollouts):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    array = np.arange(5).astype(ml_dtypes.bfloat16)
+    rollouts.put("g", 0, {"x": array}, version=0)
+    found = rollouts.peek("g")[1].items[0]["x"]
+    assert found.dtype == array.dtype and np.array_equal(found, array)
+
+
+def test_bfloat16_of_torch(rollouts):
+    torch = pytest.importorskip("torch")
+    for index in range(2):
+        rollouts.put("g", index, {"x": torch.arange(5).to(torch.bfloat16), "reward": torch.ones(2)},
+                     version=0)
+    ragged = rollouts.draw(1, consumer="a").ragged("x")
+    assert ragged.dtype == "bfloat16"
+    ragged = ragged.torch()
+    assert ragged.values.dtype == torch.bfloat16
+    assert ragged.values.tolist() == [0, 1, 2, 3, 4] * 2
+    assert ragged.offsets.tolist() == [0, 5, 10]
+
+
+def test_versions(rollouts):
+    put(rollouts, "old", version=(0, 1))
+    put(rollouts, "new", version=2)
+    assert rollouts.advance(4) == 1
+    assert rollouts.peek("old")[0] == "stale"
+    found = rollouts.put("old", 0, {"x": np.zeros(1)}, version=0)
+    assert (found.fate, found.gone) == ("stale", True)
+    with rollouts.draw(1, consumer="a") as batch:
+        assert (batch.version, batch[0].first_version) == (4, 2)
+    assert rollouts.info()["staleness"][2] == 1
+    with pytest.raises(ValueError):
+        rollouts.advance(1)
+
+
+def test_repeats_are_told(rollouts):
+    assert rollouts.reserve("g", ttl=60) == ("reserved", False, False)
+    assert rollouts.reserve("g", ttl=60).repeated
+    column = {"x": np.arange(3)}
+    assert not rollouts.put("g", 0, column, version=1).repeated
+    assert rollouts.put("g", 0, column, version=1).repeated
+    with pytest.raises(errors.StatusError) as raised:
+        rollouts.update("g", 0, {"x": np.arange(4)})
+    assert raised.value.code == "ALREADY_EXISTS"
+    rollouts.update("g", 0, {"x": np.arange(4)}, replace=True)
+    assert rollouts.abort("g").fate == "aborted"
+    assert rollouts.abort("g").gone
+
+
+def test_an_exception_releases_the_batch(rollouts):
+    put(rollouts, "g")
+    with pytest.raises(KeyError), rollouts.draw(1, consumer="a"):
+        raise KeyError("trainer")
+    assert rollouts.info()["consumers"]["a"]["ready"] == 1
+    with rollouts.draw(1, consumer="a", timeout=10) as batch:
+        batch.renew(100)
+    with pytest.raises(errors.StatusError):
+        batch.release()
+
+
+def test_cursors(rollouts):
+    assert rollouts.cursor("loader") is None
+    rollouts.set_cursor("loader", b"epoch\0 1")
+    assert rollouts.cursor("loader") == b"epoch\0 1"
+    rollouts.set_cursor("loader", b"")
+    assert rollouts.cursor("loader") is None
+
+
+def test_a_draw_waits_and_says_why(rollouts, caplog):
+    def later():
+        while not caplog.records:
+            time.sleep(0.05)
+        put(rollouts, "g")
+
+    thread = threading.Thread(target=later)
+    with caplog.at_level(logging.WARNING, logger="reprise"):
+        thread.start()
+        with rollouts.draw(1, consumer="a", timeout=60) as batch:
+            assert len(batch) == 1
+    thread.join()
+    assert any("ready" in record.getMessage() for record in caplog.records)
+
+
+def test_by_tokens(rollouts):
+    for g in range(4):
+        put(rollouts, f"g{g}")
+    with rollouts.draw(tokens=15, consumer="a") as batch:
+        assert len(batch) == 2
+    with pytest.raises(ValueError, match="give groups"):
+        rollouts.draw(consumer="a")
+    with pytest.raises(errors.StatusError) as raised:
+        rollouts.draw(tokens=5, consumer="a", timeout=1)
+    assert raised.value.code == "FAILED_PRECONDITION"
+
+
+def run(script, server):
+    text = textwrap.dedent(script).replace("PORT", str(server.port))
+    return subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
+
+
+def test_a_killed_trainer_loses_no_group(server, rollouts):
+    for g in range(6):
+        put(rollouts, f"g{g}")
+    trainer = run("""
+        import reprise, time
+        rollouts = reprise.Client("localhost:PORT").rollouts("train")
+        batch = rollouts.draw(4, consumer="a", ttl=1.0)
+        print("drawn", flush=True)
+        time.sleep(600)
+        """, server)
+    assert trainer.stdout.readline() == "drawn\n"
+    trainer.send_signal(signal.SIGKILL)
+    trainer.wait()
+    with rollouts.draw(6, consumer="a", timeout=60) as batch:
+        assert sorted(group.name for group in batch) == [f"g{g}" for g in range(6)]
+    info = rollouts.info()
+    assert (info["expired_leases"], info["consumers"]["a"]["acknowledged"]) == (1, 6)
+
+
+def test_ctrl_c_ends_a_wait(server, rollouts):
+    waiting = run("""
+        import reprise
+        rollouts = reprise.Client("localhost:PORT").rollouts("train")
+        try:
+            print("begins", flush=True)
+            rollouts.draw(1, consumer="a")
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        """, server)
+    assert waiting.stdout.readline() == "begins\n"
+    waiting.send_signal(signal.SIGINT)
+    assert waiting.stdout.read().startswith("interrupted")
+    put(rollouts, "g")
+    assert len(rollouts.draw(1, consumer="a", timeout=10)) == 1
+
+
+def test_no_rollouts(client):
+    missing = client.rollouts("missing")
+    for call in (missing.info, missing.drop, lambda: missing.advance(1),
+                 lambda: missing.draw(1, timeout=1)):
+        with pytest.raises(errors.NotFoundError, match="missing"):
+            call()
+    with pytest.raises(ValueError):
+        missing.reserve("g", ttl=0)
