@@ -48,10 +48,11 @@ THREADED = [f"{program}/{name}" for program, names in {
                    "shard_sink shared_memory structured_writer trajectory_writer "
                    "trajectory_writer_send",
     "unit_disk": "journal",
-    "unit_durable": "full_disk_inserts store_log tier tier_stop",
+    "unit_durable": "full_disk_inserts rollouts store_log tier tier_stop",
     "unit_net": "loop_guests loop_posts",
     "unit_rl_apex": "apex_counts",
     "unit_rl_pal": "box_learners crew dqn_agents dqn_learners profile shared_params team",
+    "unit_rollouts": "rollouts_wait",
     "unit_server": "checkpoint_call gate histogram http_page journal_room lease lease_link "
                    "loading memory_guard metrics page_maker page_response queue_budget "
                    "replay_served safety server server_end",
