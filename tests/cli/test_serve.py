@@ -448,3 +448,65 @@ def test_log_lines_of_one_event_are_limited(serve, stop):
     assert server.events().count("reloaded") == 21  # 20, and one that says what was left out
     last = fields_of(server.lines[-1])
     assert (last["event"], last["suppressed"]) == ("reloaded", "1")
+
+
+def end(server):
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0, server.lines
+
+
+def max_sizes(server):
+    tables = json.loads(get(server.port, "/v1/info")[1])["tables"]
+    return {table["name"]: table["max_size"] for table in tables}
+
+
+@pytest.mark.parametrize("mode", ["checkpoint", "interval"])
+def test_the_default_table_is_for_directories_without_tables(serve, tmp_path, mode):
+    storage = ("--port=0", f"--data={tmp_path / 'data'}", f"--durability={mode}")
+    first = serve(*storage)
+    assert "so this one was created" in first.serving["note"]
+    assert max_sizes(first) == {"replay": 1000000}
+    end(first)
+    again = serve(*storage)
+    assert again.serving["tables"] == "replay (prioritized exponent 0.6, 1000000 items)"
+    assert max_sizes(again) == {"replay": 1000000}
+
+
+@pytest.mark.parametrize("spec, listed", [
+    ("replay:prioritized:20,exponent=0.6", "replay (prioritized exponent 0.6, 20 items)"),
+    ("replay:uniform:20,min_size=3", "replay (uniform, 20 items)"),
+    ("other:queue:7", "other (queue, 7 items)"),
+    ("other:stack:1", "other (stack, 1 item)"),
+])
+def test_saved_tables_are_used_as_they_are_if_none_is_configured(serve, tmp_path, spec, listed):
+    storage = ("--port=0", f"--data={tmp_path / 'data'}")
+    first = serve(*storage, f"--table={spec}")
+    saved = max_sizes(first)
+    end(first)
+    again = serve(*storage)
+    assert (again.serving["tables"], max_sizes(again)) == (listed, saved)
+    assert again.serving["note"] == "no table is configured: the saved tables are used as they are"
+    assert not {"storage", "saved_options"} & set(again.events())
+
+
+def test_saved_options_that_differ_are_logged(serve, tmp_path):
+    storage = ("--port=0", f"--data={tmp_path / 'data'}")
+    end(serve(*storage, "--table=t:fifo:20,min_size=3", "--table=u:fifo:5", "--table=v:fifo:5"))
+    again = serve(*storage, "--table=t:fifo:10,min_size=4", "--table=u:fifo:9", "--table=v:fifo:5")
+    assert again.serving["tables"] == "t (fifo, 20 items), u (fifo, 9 items), v (fifo, 5 items)"
+    lines = [fields_of(line) for line in again.lines]
+    [kept] = [line for line in lines if line["event"] == "saved_options"]
+    assert (kept["table"], kept["saved"], kept["configured"]) == (
+        "t", "max_size 20, min_size 3", "max_size 10, min_size 4")
+    [raised] = [line["note"] for line in lines if line["event"] == "storage"]
+    assert raised == ("table 'u': the configured max_size 9 is used, not the saved one, 5, "
+                      "which is smaller")
+
+
+def test_another_exponent_than_saved_is_named(serve, tmp_path):
+    storage = ("--port=0", f"--data={tmp_path / 'data'}")
+    end(serve(*storage, "--table=t:prioritized:20,exponent=0.6"))
+    done = reprise("serve", *storage, "--table=t:prioritized:20,exponent=0.7")
+    assert done.returncode == 1
+    assert ("saved with sampler prioritized with exponent 0.6 and remover fifo, not prioritized "
+            "with exponent 0.7 and fifo") in done.stderr

@@ -478,11 +478,14 @@ rp_status rp_config_make_store(const rp_config *c, rp_store **out, rp_problem *p
         .seed = c->seed,
     };
     rp_store *store = NULL;
+    size_t count;
     rp_error err = {0};
     rp_status st = rp_store_new(&options, &store, &err);
 
     if (st != RP_OK) (void)rp_problem_set(problem, NULL, "%s", err.text);
-    for (size_t i = 0; i < c->table_count && st == RP_OK; i++) {
+    /* The directory may have tables: the default one is only created if it has none. */
+    count = c->default_table && c->storage.directory != NULL ? 0 : c->table_count;
+    for (size_t i = 0; i < count && st == RP_OK; i++) {
         rp_table_options table = rp_table_settings_options(&c->tables[i]);
 
         st = rp_store_add_table(store, &table, NULL, &err);

@@ -378,15 +378,3 @@ char *rp_table_limiter_text(const rp_table_settings *t, char *text, size_t size)
                        ratio, t->min_diff, t->max_diff);
     return text;
 }
-
-char *rp_table_summary(const rp_table_settings *t, char *text, size_t size)
-{
-    char exponent[64] = "";
-
-    assert(t->sampler >= 0 && t->sampler < RP_FORMS); /* E1 */
-    if (t->sampler == RP_PRIORITIZED)
-        (void)snprintf(exponent, sizeof exponent, " exponent %g", t->exponent);
-    (void)snprintf(text, size, "%.100s (%s%s, %" PRId64 " item%s)", t->name, forms[t->sampler],
-                   exponent, t->max_size, rp_plural((uint64_t)t->max_size));
-    return text;
-}

@@ -93,8 +93,4 @@ char *rp_table_key_text(const rp_table_settings *table, rp_table_key key, char *
  * `text`. */
 char *rp_table_limiter_text(const rp_table_settings *table, char *text, size_t size);
 
-/* Writes a finished table in a few words, "replay (prioritized, 1000000 items)". Returns
- * `text`. */
-char *rp_table_summary(const rp_table_settings *table, char *text, size_t size);
-
 #endif
