@@ -226,15 +226,16 @@ def test_a_reload_of_an_invalid_config_changes_nothing(serve, stop, tmp_path):
 
 def test_a_reload_names_settings_that_need_a_restart(serve, tmp_path):
     config = tmp_path / "reprise.yaml"
-    config.write_text("tables: {a: fifo}\n")
+    config.write_text("tables: {a: fifo, b: fifo, d: fifo}\nno_reset: true\n")
     server = serve("--port=0", "--config", config)
 
-    config.write_text("tables: {a: lifo}\nlimits: {streams: 9}\n")
+    config.write_text("tables: {a: lifo, c: fifo, d: fifo}\nlimits: {streams: 9}\n")
     server.signal(signal.SIGHUP)
     fields = server.wait_for("reloaded")
 
     assert fields["level"] == "warning"
-    assert fields["note"].startswith("changes of tables, budget, addresses and paths need a restart")
+    assert fields["note"] == ("changes of tables, budget, addresses and paths need a restart: these "
+                              "were not applied: tables.a, tables.c, no_reset, tables.b")
     assert json.loads(get(server.port, "/v1/info")[1])["server"]["limits"]["streams"] == 9
 
 
@@ -510,3 +511,15 @@ def test_another_exponent_than_saved_is_named(serve, tmp_path):
     assert done.returncode == 1
     assert ("saved with sampler prioritized with exponent 0.6 and remover fifo, not prioritized "
             "with exponent 0.7 and fifo") in done.stderr
+
+
+def test_info_says_when_the_bytes_on_disk_were_counted(serve, tmp_path):
+    server = serve("--port=0", f"--data={tmp_path / 'data'}", "--durability=interval",
+                   "--table=t:fifo:5,max_times_sampled=1")
+    ask = lambda *words, **options: reprise(*words, "--server", f"localhost:{server.port}", **options)  # noqa: E731
+    assert ask("insert", "t", "-", input='{"data": [1]}\n').returncode == 0
+    line = re.search("^storage interval: .*$", ask("info").stdout, re.MULTILINE).group()
+    assert re.search(r"checkpoint 1 \S+ \S+ ago with 0 B on disk, later changes in the journal", line), line
+    assert "at most 1 time\n" in ask("info", "t").stdout
+    assert ask("checkpoint").returncode == 0
+    assert "in 1 segment, " in ask("info", "--storage").stdout

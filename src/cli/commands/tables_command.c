@@ -111,6 +111,7 @@ static rp_status parse_columns(rp_remote *r, rp_signature **out, rp_problem *pro
 static int create(rp_remote *r, const char *word, const char **table)
 {
     rp_table_settings settings = {0};
+    char room[RP_TABLE_HINT_BYTES];
     rp_table_options made;
     rp_problem problem;
     rp_error err = {0};
@@ -127,7 +128,13 @@ static int create(rp_remote *r, const char *word, const char **table)
         rp_remote_begin_change(r);
         st = rp_client_create_table(r->client, &made, rp_remote_wait(r), &err);
         rp_remote_end_change(r);
-        if (st != RP_OK) status = rp_remote_fail(r, st, &err);
+        if (st != RP_OK) {
+            size_t used = strlen(err.text);
+            const char *hint = rp_table_settings_hint(&settings, &err, room, sizeof room);
+
+            (void)snprintf(err.text + used, sizeof err.text - used, "%s", hint);
+            status = rp_remote_fail(r, st, &err);
+        }
     }
     rp_signature_unref(settings.signature);
     return status;

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -30,7 +31,7 @@
 
 enum {
     EXIT_MISUSE = 2,
-    TICK_MS = 1000,    /* how often tables with a soft limit are trimmed */
+    TICK_MS = 1000, /* how often tables with a soft limit are trimmed */
     LIST_BYTES = 1024,
     QUIET_DRAIN_MS = 100, /* a drain that takes longer is announced */
     STOP_MARGIN_S = 5,    /* added to the drain time in the message to the service manager */
@@ -53,7 +54,7 @@ typedef struct process {
     int drain_signal;
     atomic_bool drained;
     bool has_default_table; /* it was created, since no table is configured or saved */
-    bool unclean; /* the storage could not be closed (Q3) */
+    bool unclean;           /* the storage could not be closed (Q3) */
 } process;
 
 static int misuse(const rp_problem *problem)
@@ -210,7 +211,8 @@ static void log_saved_options(process *p)
         rp_fields_add(&f, "table", "%s", table->name);
         rp_fields_add(&f, "saved", "%s", used);
         rp_fields_add(&f, "configured", "%s", configured);
-        rp_fields_add(&f, "note", "the saved options are used; reprise tables alter changes them");
+        rp_fields_add(&f, "note",
+                      "the saved options are used; reprise tables alter changes them");
         rp_logger_write(&p->logger, RP_LOG_WARNING, "saved_options", f.text);
     }
 }
@@ -241,6 +243,7 @@ static void log_reload(process *p, rp_log_level level, const char *key, const ch
 /* Applies the settings that can change while the server runs. */
 static void apply_reloaded(process *p, const rp_config *config)
 {
+    char keys[LIST_BYTES / 2], note[LIST_BYTES];
     rp_error err = {0};
 
     if (rp_server_reload(p->server, &config->limits, &err) != RP_OK) {
@@ -249,12 +252,15 @@ static void apply_reloaded(process *p, const rp_config *config)
     }
     p->drain_ms = config->drain_ms;
     rp_logger_set_level(&p->logger, (rp_log_level)config->log_level);
-    if (rp_config_needs_restart(config, &p->config))
-        log_reload(p, RP_LOG_WARNING, "note",
-                   "changes of tables, budget, addresses and paths need a restart: they were "
-                   "not applied");
-    else
+    if (!rp_config_needs_restart(config, &p->config, keys, sizeof keys)) {
         log_reload(p, RP_LOG_INFO, NULL, NULL);
+        return;
+    }
+    (void)snprintf(note, sizeof note,
+                   "changes of tables, budget, addresses and paths need a restart: these were "
+                   "not applied: %s",
+                   keys);
+    log_reload(p, RP_LOG_WARNING, "note", note);
 }
 
 /* Reads the configuration again. On failure no setting changes. */

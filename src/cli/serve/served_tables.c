@@ -106,8 +106,7 @@ bool rp_served_table_differs(rp_store *store, const rp_table_settings *configure
                              char *used, char *configured, size_t size)
 {
     rp_table_options wanted = rp_table_settings_options(configured_table);
-    rp_table *found =
-        rp_store_find_table(store, (rp_string){wanted.name, strlen(wanted.name)});
+    rp_table *found = rp_store_find_table(store, (rp_string){wanted.name, strlen(wanted.name)});
     rp_table_info info;
 
     assert(size > 0);

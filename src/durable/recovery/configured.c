@@ -95,14 +95,14 @@ rp_status rp_configured_compare(const rp_configured *c, rp_store *store, rp_erro
         const rp_configured_table *wanted = &c->tables[i];
         rp_table *now = find(wanted, store);
 
-        if (now != NULL && has_other_selectors(wanted, now)) st = fail_selectors(wanted, now, err);
+        if (now != NULL && has_other_selectors(wanted, now))
+            st = fail_selectors(wanted, now, err);
         rp_table_unref(now);
     }
     return st;
 }
 
-static rp_status apply_to(rp_configured_table *c, rp_table *now, bool *changed,
-                          rp_error *err)
+static rp_status apply_to(rp_configured_table *c, rp_table *now, bool *changed, rp_error *err)
 {
     rp_table_alteration larger = {.which = RP_ALTER_MAX_SIZE, .max_size = c->max_size};
     rp_table_info info;

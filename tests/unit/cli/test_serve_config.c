@@ -286,8 +286,9 @@ static void conflicting_settings_are_refused(void **state)
     refuse("tokens: /nonexistent/tokens\n",
            "f.yaml:1:9: tokens: '/nonexistent/tokens': No such file or directory");
     refuse("listen: :8000\n",
-           "f.yaml:1:9: listen: ':8000' can be reached from other machines, and without "
-           "credentials every client is an administrator: give tokens or tls_client_ca, or "
+           "f.yaml:1:9: listen: ':8000' can be reached from elsewhere, and there are no "
+           "credentials, so every client would be an administrator: give tokens or "
+           "tls_client_ca, or "
            "insecure: true to allow it");
     accept("listen: :8000\ninsecure: true\n");
     accept("listen: 10.0.0.1:8000\ntokens: /dev/null\n");
