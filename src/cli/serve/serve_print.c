@@ -202,7 +202,7 @@ static bool begins_entry(const char *line)
 {
     size_t indent = strspn(line, " ");
 
-    return indent <= 2 && line[indent] != '\0' && strchr("-#\n\"", line[indent]) == NULL;
+    return indent <= 2 && line[indent] != '\0' && strchr("-#\n", line[indent]) == NULL;
 }
 
 static const char *next_line(const char *at)
@@ -237,15 +237,29 @@ static bool same_name(const entry *a, const entry *b)
            memcmp(a->at + a->indent, b->at + b->indent, a->name) == 0;
 }
 
+/* Moves `y` to the entry of `text` with the name of `x`. Searches from where it is: both texts
+ * have most entries in the same order. */
+static bool find_entry(const entry *x, const char *text, entry *y)
+{
+    while (next_entry(y))
+        if (same_name(x, y)) return true;
+    *y = (entry){.at = text};
+    while (next_entry(y))
+        if (same_name(x, y)) return true;
+    *y = (entry){.at = text};
+    return false;
+}
+
 /* Adds the keys of `a` that `b` does not have, or, with `is_same`, has with another value. */
 static void add_keys(const char *a, const char *b, bool is_same, char *keys, size_t size)
 {
-    for (entry x = {.at = a}; next_entry(&x);) {
-        entry y = {.at = b};
-        bool is_found = false;
+    entry x = {.at = a}, y = {.at = b};
+
+    while (next_entry(&x)) {
+        bool is_found = find_entry(&x, b, &y);
         size_t used = strlen(keys);
 
-        while (!is_found && next_entry(&y)) is_found = same_name(&x, &y);
+        if (used + 1 >= size) return;
         if (is_found && (!is_same || (x.size == y.size && memcmp(x.at, y.at, x.size) == 0)))
             continue;
         (void)snprintf(keys + used, size - used, "%s%.*s%s%.*s", used > 0 ? ", " : "",
