@@ -504,6 +504,15 @@ def test_saved_options_that_differ_are_logged(serve, tmp_path):
                       "which is smaller")
 
 
+def test_a_saved_limiter_that_differs_is_logged(serve, tmp_path):
+    storage = ("--port=0", f"--data={tmp_path / 'data'}")
+    end(serve(*storage, "--table=t:fifo:20"))
+    again = serve(*storage, "--table=t:fifo:20,samples_per_insert=2,error_buffer=4")
+    [kept] = [line for line in map(fields_of, again.lines) if line["event"] == "saved_options"]
+    assert kept["saved"] == "samples_per_insert 1, min_diff no bound, max_diff no bound"
+    assert kept["configured"] == "samples_per_insert 2, min_diff -2, max_diff 6"
+
+
 def test_another_exponent_than_saved_is_named(serve, tmp_path):
     storage = ("--port=0", f"--data={tmp_path / 'data'}")
     end(serve(*storage, "--table=t:prioritized:20,exponent=0.6"))

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/text/info_print.h"
 #include "cli/text/units.h"
 
 enum {
