@@ -2,6 +2,7 @@
 """Commands for several servers of which one cannot be reached: they say so (issue 26)."""
 
 import json
+import signal
 
 import pytest
 from conftest import reprise
@@ -99,3 +100,14 @@ def test_a_checkpoint_that_is_spaced_says_so(serve, tmp_path):
     assert got.returncode == 1 and "its limit checkpoint_spacing_ms" in first, got
     assert f"localhost:{server.port}: no checkpoint in time: requested checkpoints" in last, got
     assert "checkpoint_spacing_ms; --timeout SECONDS waits longer" in last
+
+
+def test_a_checkpoint_of_a_stopped_server_is_not_said_to_be_spaced(serve, tmp_path):
+    server = serve("--port=0", f"--data={tmp_path / 'a'}")
+    server.signal(signal.SIGSTOP)
+    try:
+        got = reprise("checkpoint", "--server", f"localhost:{server.port}", "--timeout", "1")
+    finally:
+        server.signal(signal.SIGCONT)
+    assert got.returncode == 1 and f"localhost:{server.port}" in got.stderr, got
+    assert "checkpoint_spacing_ms" not in got.stderr, got
