@@ -218,6 +218,43 @@ static rp_status local_checkpoint(rp_client *client, rp_wait wait, char **path, 
     return st;
 }
 
+/* Replaces the error of a checkpoint of several servers by one that names the server of the
+ * error, and the servers that have written a checkpoint. A late response
+ * gets its usual reason. */
+static rp_status fail_checkpoint(const rp_client *client, const rp_unary *u, rp_status st,
+                                 rp_error *err)
+{
+    char text[RP_ERROR_TEXT_BYTES], done[RP_ERROR_TEXT_BYTES / 2] = "";
+    const char *address = NULL, *why = text;
+
+    bool is_late;
+
+    if (err == NULL) return st;
+    /* Other deadlines have a reason, such as a server that accepts connections and is stopped.
+     */
+    is_late = st == RP_DEADLINE && (strstr(err->text, "Deadline Exceeded") != NULL ||
+                                    strstr(err->text, "no response in time") != NULL);
+    if (rp_unary_count(u) == 1 && !is_late) return st;
+    (void)snprintf(text, sizeof text, "%s", err->text);
+    for (size_t i = 0; i < rp_unary_count(u); i++) {
+        const rp_unary_response *a = rp_unary_response_of(u, i);
+        const char *of = rp_client_shard_address(client, i);
+        size_t used = strlen(done);
+
+        if (a->status == RP_OK)
+            (void)snprintf(done + used, sizeof done - used, "%s%s",
+                           used > 0 ? ", " : "; written on ", of);
+        else if (address == NULL && a->status == st && strcmp(a->text, text) == 0)
+            address = of;
+    }
+    if (is_late)
+        why = "no checkpoint in time: requested checkpoints follow each other at most every "
+              "checkpoint_spacing_ms";
+    if (address == NULL || strncmp(why, address, strlen(address)) == 0)
+        return rp_fail(err, st, "%s%s", why, done);
+    return rp_fail(err, st, "%.80s: %s%s", address, why, done);
+}
+
 rp_status rp_client_checkpoint(rp_client *client, rp_wait wait, char **path, rp_error *err)
 {
     const rp_unary_request request = {RP_CLIENT_REVERB "Checkpoint", NULL, false, false};
@@ -226,7 +263,10 @@ rp_status rp_client_checkpoint(rp_client *client, rp_wait wait, char **path, rp_
 
     if (client->store != NULL) return local_checkpoint(client, wait, path, err);
     st = rp_unary_call(client, &request, 0, client->addresses.count, wait, &u, err);
-    if (st == RP_OK) st = rp_unary_result(u, err);
+    if (st == RP_OK) {
+        st = rp_unary_result(u, err);
+        if (st != RP_OK) st = fail_checkpoint(client, u, st, err);
+    }
     if (st == RP_OK && path != NULL) st = copy_path(client, u, path, err);
     rp_unary_free(u);
     return st;

@@ -100,6 +100,28 @@ static void on_recovery_event(void *ctx, bool degraded, const char *text)
     if (d->options.on_event != NULL) d->options.on_event(d->options.ctx, degraded, text);
 }
 
+/* Applies the configuration, and reports each table whose saved max_size was replaced by a
+ * larger one. */
+static rp_status apply_configured(rp_durable *d, rp_configured *configured, bool *changed,
+                                  rp_error *err)
+{
+    rp_status st = rp_configured_apply(configured, d->store, changed, err);
+    char text[RP_ERROR_TEXT_BYTES];
+
+    for (size_t i = 0; i < configured->count && st == RP_OK; i++) {
+        const rp_configured_table *c = &configured->tables[i];
+
+        if (c->raised_from == 0) continue;
+        (void)snprintf(text, sizeof text,
+                       "table '%.64s': the configured max_size %lld is used, not the saved "
+                       "one, %lld, which is smaller",
+                       c->table->options.name, (long long)c->max_size,
+                       (long long)c->raised_from);
+        on_recovery_event(d, false, text);
+    }
+    return st;
+}
+
 static void on_progress(void *ctx, const rp_durable_progress *progress)
 {
     rp_durable *d = ctx;
@@ -273,7 +295,7 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
     if (st == RP_OK && !d->options.accept_changes)
         st = rp_configured_compare(&configured, d->store, err);
     if (st == RP_OK) st = rp_recovery_settle(&r, err);
-    if (st == RP_OK) st = rp_configured_apply(&configured, d->store, &changed, err);
+    if (st == RP_OK) st = apply_configured(d, &configured, &changed, err);
     rp_configured_free(&configured);
     if (st == RP_OK && count_items(d, &d->info.recovered_items) != RP_OK)
         st = rp_fail(err, RP_NO_RESOURCE, "no memory to count the items");

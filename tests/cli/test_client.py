@@ -352,5 +352,30 @@ def test_alter_warns_if_it_has_no_effect(server):
         "nothing has changed: max_size was 4 already"]
 
 
+@pytest.mark.parametrize("side, inserts, samples, ratio", [("samples", 3, 12, 1), ("inserts", 4, 0, 10)])
+def test_the_command_that_alter_offers_lets_a_waiting_call_proceed(server, side, inserts, samples, ratio):
+    """Executed literally, as it is printed."""
+    item = '{"data": [1]}\n'
+    answer(server, "tables", "create", "m:uniform:1000,samples_per_insert=4,min_size=2,error_buffer=8")
+    answer(server, "insert", "m", "-", input=inserts * item)
+    if samples:
+        answer(server, "sample", "m", "--count", samples)
+    call = [REPRISE, *(["sample", "m"] if samples else ["insert", "m", "-"]), "--timeout", str(SECONDS)]
+    waiting = subprocess.Popen(call, env=clean_environment(REPRISE_SERVER=f"localhost:{server.port}"),
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    waiting.stdin.write(item)
+    waiting.stdin.close()
+    waiting.stdin = None  # for communicate()
+    deadline = time.monotonic() + SECONDS
+    while not table(server, "m")[f"waiting_{side}"]:
+        assert time.monotonic() < deadline and waiting.poll() is None
+    done = ask(server, "tables", "alter", "m", "--samples-per-insert", ratio)
+    [command] = re.findall("reprise (tables alter .*) would let them proceed", done.stderr)
+    assert command.endswith(" --recenter") and table(server, "m")[f"waiting_{side}"] == 1
+    answer(server, *command.split())
+    _, complaint = waiting.communicate(timeout=SECONDS)
+    assert (waiting.returncode, without_notices(complaint)) == (0, "")
+
+
 def test_a_checkpoint_needs_a_checkpointer(server):
     fails(ask(server, "checkpoint"), 1, "checkpoint")

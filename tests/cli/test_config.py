@@ -57,7 +57,7 @@ BAD = [
     ("policy: evcit\n",
      "1:9: policy: unknown value 'evcit', did you mean 'evict'? (evict, block or reject)"),
     ("max_bytes: much\n",
-     "1:12: max_bytes: expected a size such as 4GiB, or a part of the memory such as 80%, "
+     "1:12: max_bytes: expected a size such as 4GiB, or a part of the memory, at most 100%, "
      "got 'much'"),
     ("drain_seconds: -1\n",
      "1:16: drain_seconds: expected a time such as 30 or 30s, at most 86400 s, got '-1'"),
@@ -74,8 +74,8 @@ BAD = [
     ("listen: localhost\n",
      "1:9: listen: 'localhost': there is no port: expected host:port, :port or unix:/path"),
     ("listen: 0.0.0.0:8000\n",
-     "1:9: listen: '0.0.0.0:8000' can be reached from other machines, and without credentials "
-     "every client is an administrator: give tokens or tls_client_ca, or insecure: true to "
+     "1:9: listen: '0.0.0.0:8000' can be reached from elsewhere, and there are no credentials, so "
+     "every client would be an administrator: give tokens or tls_client_ca, or insecure: true to "
      "allow it"),
     ("tls_cert: /dev/null\n", "1:11: tls_cert: needs tls_key as well"),
     ("tokens: /nonexistent\n", "1:9: tokens: '/nonexistent': No such file or directory"),
@@ -83,7 +83,12 @@ BAD = [
      "1:44: tables.a.signature.x: unknown dtype 'float33', did you mean 'float32'?"),
     ("tables: {a: {sampler: uniform, samples_per_insert: 4, error_buffer: 1}}\n",
      "1:10: tables.a: table 'a': limiter: inserts and samples would both wait for ever once "
-     "inserts * 4 - samples is 2: max_diff - min_diff is 2, make it at least 5"),
+     "inserts * 4 - samples is 2: max_diff - min_diff is 2, make it at least 5; error_buffer: at least 2.5"),
+    ("data: /x\n", "1:1: data: unknown key, did you mean 'storage.data'?"),
+    ("checkpoint_every: 5s\n", "1:1: checkpoint_every: unknown key, did you mean 'storage.checkpoint_every'?"),
+    ("tables:\n\ta: fifo\n", "2:1: not YAML: a tab: indent with spaces"),
+    ("max_bytes: 120%\n",
+     "1:12: max_bytes: expected a size such as 4GiB, or a part of the memory, at most 100%, got '120%'"),
     ("a: [1\n", "2:1: not YAML: did not find expected ',' or ']'"),
     ("a: &b 1\n", "1:4: anchors are not supported"),
     ("a: 1\n---\nb: 1\n", "2:1: a second document: only one is allowed"),
@@ -124,6 +129,14 @@ def test_config_errors_have_line_and_column(text, message, tmp_path):
 def test_invalid_arguments_are_named(arguments, message):
     done = reprise("serve", "--check-config", *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"reprise: {message}\n")
+
+
+def test_an_open_address_has_the_text_that_troubleshooting_explains():
+    """The server has the same text; the command checks its addresses before."""
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    [text] = re.findall(r"^\| `ADDRESS (can be reached from [^`]+)`", page, re.MULTILINE)
+    done = reprise("serve", "--listen", "0.0.0.0:0")
+    assert done.returncode == 2 and f"--listen: '0.0.0.0:0' {text}" in done.stderr
 
 
 def test_the_sample_config_equals_the_defaults():

@@ -144,7 +144,7 @@ def test_26_a_paused_table_and_sizes(serve):
     done = ask(server, "sample", "t", "--timeout", "0.3")
     assert "reprise tables resume t lets them continue" in done.stderr
     done = ask(server, "insert", "t", "-", "--timeout", "0.3", input='{"data":[1]}')
-    assert "1 item is unconfirmed" in done.stderr, done
+    assert "1 item is unconfirmed: " in done.stderr and "of them" not in done.stderr, done
     done = reprise("serve", "--max-memory", "4Gb", "--data", "x")
     assert done.stderr.endswith("got '4Gb'; units are KiB, MiB, GiB, TiB, or kB, MB, GB, TB\n"), done
     assert reprise("tables", "--quux").stderr.startswith("reprise tables: unknown option --quux")

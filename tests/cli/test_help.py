@@ -129,10 +129,20 @@ def test_version_is_that_of_the_project():
     (["sevre"], "unknown command 'sevre', did you mean 'serve'?"),
     (["frobnicate"], "unknown command 'frobnicate'; reprise help lists them"),
     (["help", "sevre"], "unknown command 'sevre', did you mean 'serve'?"),
-    (["version", "x"], "'x' is not expected here"),
+    (["version", "x"], "'x' is not expected here; usage: reprise version [--json]"),
     (["serve", "--tabel", "x"], "unknown option --tabel, did you mean --table?"),
     (["serve", "--port"], "--port: needs N"),
-    (["serve", "-p", "1"], "unknown option -p: options are long"),
+    (["serve", "-p", "1"], "unknown option -p: options are long, did you mean --port?"),
+    (["serve", "-q", "1"], "unknown option -q: options are long"),
+    (["serve", "8000"], "'8000' is not expected here, did you mean --port 8000?"),
+    (["sample", "y", "-n", "3"], "unknown option -n: options are long, did you mean --count?"),
+    (["checkpoint", "replay"], "'replay' is not expected here; usage: reprise checkpoint [OPTION...]"),
+    (["info", "replay", "extra"], "'extra' is not expected here; usage: reprise info [OPTION...] [TABLE]"),
+    (["tables", "alter", "t", "--sampler", "fifo"],
+     "unknown option --sampler: the sampler of a table cannot be altered: create another table, whose SPEC "
+     "has it (reprise serve --help explains SPEC)"),
+    (["top", "--interval", "0"], "--interval: expected at least 0.05 seconds, got '0'"),
+    (["watch", "t", "--interval", "0.01"], "--interval: expected at least 0.05 seconds, got '0.01'"),
     (["serve", "--port", "1", "--port", "2"], "--port: given twice"),
     (["tables", "crate", "x"], "unknown action 'crate', did you mean 'create'? (list create drop alter reset pause resume)"),
     (["tables"], "usage: reprise tables ACTION [OPTION...] [TABLE...]; --help explains it"),
@@ -142,7 +152,7 @@ def test_version_is_that_of_the_project():
 def test_misuse_is_named(arguments, message):
     done = reprise(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    name = f"reprise {arguments[0]}" if arguments[0] in ("version", "tables", "sample") else "reprise"
+    name = f"reprise {arguments[0]}" if arguments[0] not in ("serve", "sevre", "frobnicate", "help") else "reprise"
     assert done.stderr == f"{name}: {message}\n"  # one prefix for all errors of a command (issue 26)
 
 

@@ -226,15 +226,16 @@ def test_a_reload_of_an_invalid_config_changes_nothing(serve, stop, tmp_path):
 
 def test_a_reload_names_settings_that_need_a_restart(serve, tmp_path):
     config = tmp_path / "reprise.yaml"
-    config.write_text("tables: {a: fifo}\n")
+    config.write_text("tables: {a: fifo, b: fifo, d: fifo}\nno_reset: true\n")
     server = serve("--port=0", "--config", config)
 
-    config.write_text("tables: {a: lifo}\nlimits: {streams: 9}\n")
+    config.write_text("tables: {a: lifo, c: fifo, d: fifo}\nlimits: {streams: 9}\n")
     server.signal(signal.SIGHUP)
     fields = server.wait_for("reloaded")
 
     assert fields["level"] == "warning"
-    assert fields["note"].startswith("changes of tables, budget, addresses and paths need a restart")
+    assert fields["note"] == ("changes of tables, budget, addresses and paths need a restart: these "
+                              "were not applied: tables.a, tables.c, no_reset, tables.b")
     assert json.loads(get(server.port, "/v1/info")[1])["server"]["limits"]["streams"] == 9
 
 
@@ -448,3 +449,86 @@ def test_log_lines_of_one_event_are_limited(serve, stop):
     assert server.events().count("reloaded") == 21  # 20, and one that says what was left out
     last = fields_of(server.lines[-1])
     assert (last["event"], last["suppressed"]) == ("reloaded", "1")
+
+
+def end(server):
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0, server.lines
+
+
+def max_sizes(server):
+    tables = json.loads(get(server.port, "/v1/info")[1])["tables"]
+    return {table["name"]: table["max_size"] for table in tables}
+
+
+@pytest.mark.parametrize("mode", ["checkpoint", "interval"])
+def test_the_default_table_is_for_directories_without_tables(serve, tmp_path, mode):
+    storage = ("--port=0", f"--data={tmp_path / 'data'}", f"--durability={mode}")
+    first = serve(*storage)
+    assert "so this one was created" in first.serving["note"]
+    assert max_sizes(first) == {"replay": 1000000}
+    end(first)
+    again = serve(*storage)
+    assert again.serving["tables"] == "replay (prioritized exponent 0.6, 1000000 items)"
+    assert max_sizes(again) == {"replay": 1000000}
+
+
+@pytest.mark.parametrize("spec, listed", [
+    ("replay:prioritized:20,exponent=0.6", "replay (prioritized exponent 0.6, 20 items)"),
+    ("replay:uniform:20,min_size=3", "replay (uniform, 20 items)"),
+    ("other:queue:7", "other (queue, 7 items)"),
+    ("other:stack:1", "other (stack, 1 item)"),
+])
+def test_saved_tables_are_used_as_they_are_if_none_is_configured(serve, tmp_path, spec, listed):
+    storage = ("--port=0", f"--data={tmp_path / 'data'}")
+    first = serve(*storage, f"--table={spec}")
+    saved = max_sizes(first)
+    end(first)
+    again = serve(*storage)
+    assert (again.serving["tables"], max_sizes(again)) == (listed, saved)
+    assert again.serving["note"] == "no table is configured: the saved tables are used as they are"
+    assert not {"storage", "saved_options"} & set(again.events())
+
+
+def test_saved_options_that_differ_are_logged(serve, tmp_path):
+    storage = ("--port=0", f"--data={tmp_path / 'data'}")
+    end(serve(*storage, "--table=t:fifo:20,min_size=3", "--table=u:fifo:5", "--table=v:fifo:5"))
+    again = serve(*storage, "--table=t:fifo:10,min_size=4", "--table=u:fifo:9", "--table=v:fifo:5")
+    assert again.serving["tables"] == "t (fifo, 20 items), u (fifo, 9 items), v (fifo, 5 items)"
+    lines = [fields_of(line) for line in again.lines]
+    [kept] = [line for line in lines if line["event"] == "saved_options"]
+    assert (kept["table"], kept["saved"], kept["configured"]) == (
+        "t", "max_size 20, min_size 3", "max_size 10, min_size 4")
+    [raised] = [line["note"] for line in lines if line["event"] == "storage"]
+    assert raised == ("table 'u': the configured max_size 9 is used, not the saved one, 5, "
+                      "which is smaller")
+
+
+def test_a_saved_limiter_that_differs_is_logged(serve, tmp_path):
+    storage = ("--port=0", f"--data={tmp_path / 'data'}")
+    end(serve(*storage, "--table=t:fifo:20"))
+    again = serve(*storage, "--table=t:fifo:20,samples_per_insert=2,error_buffer=4")
+    [kept] = [line for line in map(fields_of, again.lines) if line["event"] == "saved_options"]
+    assert kept["saved"] == "samples_per_insert 1, min_diff no bound, max_diff no bound"
+    assert kept["configured"] == "samples_per_insert 2, min_diff -2, max_diff 6"
+
+
+def test_another_exponent_than_saved_is_named(serve, tmp_path):
+    storage = ("--port=0", f"--data={tmp_path / 'data'}")
+    end(serve(*storage, "--table=t:prioritized:20,exponent=0.6"))
+    done = reprise("serve", *storage, "--table=t:prioritized:20,exponent=0.7")
+    assert done.returncode == 1
+    assert ("saved with sampler prioritized with exponent 0.6 and remover fifo, not prioritized "
+            "with exponent 0.7 and fifo") in done.stderr
+
+
+def test_info_says_when_the_bytes_on_disk_were_counted(serve, tmp_path):
+    server = serve("--port=0", f"--data={tmp_path / 'data'}", "--durability=interval",
+                   "--table=t:fifo:5,max_times_sampled=1")
+    ask = lambda *words, **options: reprise(*words, "--server", f"localhost:{server.port}", **options)  # noqa: E731
+    assert ask("insert", "t", "-", input='{"data": [1]}\n').returncode == 0
+    line = re.search("^storage interval: .*$", ask("info").stdout, re.MULTILINE).group()
+    assert re.search(r"checkpoint 1 \S+ \S+ ago with 0 B on disk, later changes in the journal", line), line
+    assert "at most 1 time\n" in ask("info", "t").stdout
+    assert ask("checkpoint").returncode == 0
+    assert "in 1 segment, " in ask("info", "--storage").stdout

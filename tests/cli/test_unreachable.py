@@ -2,6 +2,7 @@
 """Commands for several servers of which one cannot be reached: they say so (issue 26)."""
 
 import json
+import signal
 
 import pytest
 from conftest import reprise
@@ -65,3 +66,48 @@ def test_26_a_change_goes_on_with_the_next_table(shards):
     assert [line.split(" is ")[0] for line in got.stderr.splitlines()] == [
         "reprise tables: t", "reprise tables: u"]
     assert shards("tables", "list").stdout == ""
+
+
+@pytest.mark.parametrize("json_given", [[], ["--json"]])
+def test_a_checkpoint_of_some_servers_fails(serve, stop, tmp_path, json_given):
+    alive, dead = (serve("--port=0", f"--data={tmp_path / name}") for name in ("a", "b"))
+    stop(dead)
+    addresses = [f"localhost:{server.port}" for server in (alive, dead)]
+    got = reprise("checkpoint", *json_given, "--server", ",".join(addresses))
+    assert got.returncode == 1 and str(tmp_path / "a") in got.stdout, got
+    assert got.stderr == (
+        f"reprise checkpoint: a checkpoint is written on {addresses[0]}, but not on {addresses[1]} "
+        f"(Connection refused); repeat it with --server {addresses[1]} when it can be reached\n")
+    if json_given:
+        assert json.loads(got.stdout)["unreachable"] == [
+            {"address": addresses[1], "error": "Connection refused"}]
+
+
+def test_a_checkpoint_names_the_server_without_a_directory(serve, tmp_path):
+    kept, without = serve("--port=0", f"--data={tmp_path / 'a'}"), serve("--port=0")
+    got = reprise("checkpoint", "--server", f"localhost:{without.port},localhost:{kept.port}")
+    assert got.returncode == 1 and got.stdout == ""
+    assert got.stderr.startswith(f"reprise checkpoint: localhost:{without.port}: no checkpointer is configured")
+    assert got.stderr.endswith(f"; written on localhost:{kept.port}\n"), got.stderr
+
+
+def test_a_checkpoint_that_is_spaced_says_so(serve, tmp_path):
+    server = serve("--port=0", f"--data={tmp_path / 'a'}", "--limit=checkpoint_spacing_ms=1000000")
+    for _ in range(6):
+        assert reprise("checkpoint", "--server", f"localhost:{server.port}").returncode == 0
+    got = reprise("checkpoint", "--server", f"localhost:{server.port}", "--timeout", "3")
+    first, last = got.stderr.splitlines()
+    assert got.returncode == 1 and "its limit checkpoint_spacing_ms" in first, got
+    assert f"localhost:{server.port}: no checkpoint in time: requested checkpoints" in last, got
+    assert "checkpoint_spacing_ms; --timeout SECONDS waits longer" in last
+
+
+def test_a_checkpoint_of_a_stopped_server_is_not_said_to_be_spaced(serve, tmp_path):
+    server = serve("--port=0", f"--data={tmp_path / 'a'}")
+    server.signal(signal.SIGSTOP)
+    try:
+        got = reprise("checkpoint", "--server", f"localhost:{server.port}", "--timeout", "1")
+    finally:
+        server.signal(signal.SIGCONT)
+    assert got.returncode == 1 and f"localhost:{server.port}" in got.stderr, got
+    assert "checkpoint_spacing_ms" not in got.stderr, got

@@ -92,7 +92,11 @@ static int run(const rp_flags *flags)
 
     if (status == 0) status = rp_remote_connect(&r);
     if (status != 0) goto out;
+    rp_patience_explain(r.patience, "it writes a checkpoint, or it spaces the requested ones: "
+                                    "its limit checkpoint_spacing_ms");
+    rp_remote_begin_change(&r);
     ask(&a);
+    rp_remote_end_change(&r);
     assert(atomic_load(&a.over));
     if (a.status != RP_OK) {
         status = rp_remote_fail(&r, a.status, &a.err);
@@ -102,12 +106,15 @@ static int run(const rp_flags *flags)
         rp_json_open(&buffer, '{');
         rp_json_key(&buffer, "path");
         rp_json_put_text(&buffer, a.path);
+        rp_unreachable_json(&buffer, r.change.list, r.change.count);
         rp_json_close(&buffer, '}');
     } else {
         rp_text_buffer_put_safe(&buffer, a.path, a.path != NULL ? strlen(a.path) : 0);
     }
     rp_text_buffer_put(&buffer, "\n");
     status = rp_remote_print(&r, &buffer);
+    if (status == 0 && r.change.count > 0)
+        status = rp_remote_fail_partly(&r, "a checkpoint is written");
 out:
     rp_text_buffer_deinit(&buffer);
     if (r.client != NULL) rp_client_text_free(r.client, a.path);

@@ -77,7 +77,10 @@ void rp_durability_words(rp_text_buffer *out, const rp_client_durability *durabi
     else
         rp_text_buffer_format(out, "checkpoint %" PRIu64 " %s ago", d->last_checkpoint,
                               rp_elapsed_text(d->last_checkpoint_age_ns, text, sizeof text));
-    rp_text_buffer_format(out, ", %s on disk", rp_size_text(d->disk_bytes, text, sizeof text));
+    rp_text_buffer_format(out, d->last_checkpoint == 0 ? ", %s on disk" : " with %s on disk",
+                          rp_size_text(d->disk_bytes, text, sizeof text));
+    if (d->mode != RP_DURABLE_CHECKPOINT)
+        rp_text_buffer_put(out, ", later changes in the journal");
     if (d->lsn > 0)
         rp_text_buffer_format(out, ", %" PRIu64 " change%s not safe yet", unsafe,
                               rp_plural(unsafe));
@@ -155,9 +158,10 @@ static void report_shard(rp_text_buffer *out, const rp_tables_view *v,
     if (d->lsn > 0)
         line(out, "journal", "change %" PRIu64 ", safe up to %" PRIu64 ", %s wait for it",
              d->lsn, d->safe_lsn, rp_size_text(d->backlog_bytes, a, sizeof a));
-    line(out, "on disk", "%s in %" PRIu64 " segments, %s of it in use",
-         rp_size_text(d->disk_bytes, a, sizeof a), d->segments,
-         rp_size_text(d->live_bytes, b, sizeof b));
+    line(out, "on disk", "%s in %" PRIu64 " segment%s, %s of it in use%s",
+         rp_size_text(d->disk_bytes, a, sizeof a), d->segments, rp_plural(d->segments),
+         rp_size_text(d->live_bytes, b, sizeof b),
+         d->last_checkpoint > 0 ? ", at the last checkpoint" : "");
     line(out, "in memory", "%s, %s on disk only", rp_size_text(d->resident_bytes, a, sizeof a),
          rp_size_text(d->spilled_bytes, b, sizeof b));
     line(out, "read back", "%" PRIu64 " chunks, %s", d->loads,

@@ -16,6 +16,7 @@
 
 struct rp_patience {
     const char *command, *addresses;
+    const char *reason; /* of a late response; NULL: none is known */
     rp_client *client;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -76,7 +77,8 @@ static void say(rp_patience *p)
     (void)pthread_mutex_unlock(&p->lock);
     why_away(p->client, text, sizeof text);
     if (text[0] == '\0')
-        (void)snprintf(text, sizeof text, "no response from %.200s yet", p->addresses);
+        (void)snprintf(text, sizeof text, "no response from %.200s yet%s%s", p->addresses,
+                       p->reason != NULL ? ": " : "", p->reason != NULL ? p->reason : "");
     rp_patience_say(p->command, text, since_ns, until_ns);
     (void)pthread_mutex_lock(&p->lock);
 }
@@ -135,6 +137,11 @@ void rp_patience_free(rp_patience *p)
     (void)pthread_mutex_destroy(&p->lock);
     (void)pthread_cond_destroy(&p->changed);
     free(p);
+}
+
+void rp_patience_explain(rp_patience *p, const char *reason)
+{
+    if (p != NULL) p->reason = reason;
 }
 
 static void set(rp_patience *p, int64_t since_ns, int64_t until_ns)

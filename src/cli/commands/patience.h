@@ -16,6 +16,10 @@ typedef struct rp_patience rp_patience;
 rp_patience *rp_patience_new(const char *command, const char *addresses, rp_client *client);
 void rp_patience_free(rp_patience *patience); /* NULL is fine, as for all functions here */
 
+/* Sets why a server may respond late, for lines about waits without any other reason. Static.
+ * Call it before the first wait. */
+void rp_patience_explain(rp_patience *patience, const char *reason);
+
 /* A wait that ends at `until_ns` begins, or the current one has ended. Any thread. */
 void rp_patience_begin(rp_patience *patience, int64_t until_ns);
 void rp_patience_end(rp_patience *patience);

@@ -268,6 +268,42 @@ void rp_remote_end_change(rp_remote *r)
                 r->told[i] = true;
 }
 
+static bool is_unchanged(const rp_remote *r, const char *address)
+{
+    for (size_t i = 0; i < r->change.count; i++)
+        if (r->change.list[i].address == address) return true;
+    return false;
+}
+
+int rp_remote_fail_partly(const rp_remote *r, const char *done)
+{
+    rp_text_buffer line = {0};
+    const char *comma = "";
+
+    rp_text_buffer_format(&line, "%s on ", done);
+    for (size_t i = 0; i < rp_client_shard_count(r->client); i++) {
+        const char *address = rp_client_shard_address(r->client, i);
+
+        if (is_unchanged(r, address)) continue;
+        rp_text_buffer_format(&line, "%s%s", comma, address);
+        comma = ", ";
+    }
+    rp_text_buffer_put(&line, ", but not on ");
+    for (size_t i = 0; i < r->change.count; i++) {
+        const rp_unreachable *u = &r->change.list[i];
+
+        rp_text_buffer_format(&line, "%s%s (", i > 0 ? ", " : "", u->address);
+        rp_text_buffer_put_safe(&line, u->error, strlen(u->error));
+        rp_text_buffer_put(&line, ")");
+    }
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "reprise %s: %s; repeat it with --server %s when it can be reached\n",
+                  r->command->name, rp_text_buffer_text(&line),
+                  r->change.count == 1 ? r->change.list[0].address : "for each of these");
+    rp_text_buffer_deinit(&line);
+    return EXIT_FAILURE;
+}
+
 void rp_remote_tell_left_out(const rp_remote *r)
 {
     size_t shards = r->client != NULL ? rp_client_shard_count(r->client) : 0;

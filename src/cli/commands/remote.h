@@ -98,6 +98,10 @@ int rp_remote_misuse(const rp_remote *remote, const rp_problem *problem);
 void rp_remote_begin_change(rp_remote *remote);
 void rp_remote_end_change(rp_remote *remote);
 
+/* Prints which servers a change has reached and which it has not: `done` is what it did, as in
+ * "t is reset". Returns 1. */
+int rp_remote_fail_partly(const rp_remote *remote, const char *done);
+
 /* Prints a warning for each server that calls have left out, once. Printing output or an error
  * does it as well. */
 void rp_remote_tell_left_out(const rp_remote *remote);

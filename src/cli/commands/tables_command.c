@@ -111,6 +111,7 @@ static rp_status parse_columns(rp_remote *r, rp_signature **out, rp_problem *pro
 static int create(rp_remote *r, const char *word, const char **table)
 {
     rp_table_settings settings = {0};
+    char room[RP_TABLE_HINT_BYTES];
     rp_table_options made;
     rp_problem problem;
     rp_error err = {0};
@@ -127,7 +128,13 @@ static int create(rp_remote *r, const char *word, const char **table)
         rp_remote_begin_change(r);
         st = rp_client_create_table(r->client, &made, rp_remote_wait(r), &err);
         rp_remote_end_change(r);
-        if (st != RP_OK) status = rp_remote_fail(r, st, &err);
+        if (st != RP_OK) {
+            size_t used = strlen(err.text);
+            const char *hint = rp_table_settings_hint(&settings, &err, room, sizeof room);
+
+            (void)snprintf(err.text + used, sizeof err.text - used, "%s", hint);
+            status = rp_remote_fail(r, st, &err);
+        }
     }
     rp_signature_unref(settings.signature);
     return status;
@@ -575,42 +582,17 @@ static int report(rp_remote *r, const char *done, const char *table)
     return status;
 }
 
-static bool is_unchanged(const rp_remote *r, const char *address)
-{
-    for (size_t i = 0; i < r->change.count; i++)
-        if (r->change.list[i].address == address) return true;
-    return false;
-}
-
 /* Prints which servers an action has changed and which it has not reached. Returns 1. */
 static int fail_partly(rp_remote *r, const char *done, const char *table)
 {
-    rp_text_buffer text_ = {0};
-    const char *comma = "";
+    rp_text_buffer what = {0};
+    int status;
 
-    rp_text_buffer_put_safe(&text_, table, strlen(table));
-    rp_text_buffer_format(&text_, " is %s on ", done);
-    for (size_t i = 0; i < rp_client_shard_count(r->client); i++) {
-        const char *address = rp_client_shard_address(r->client, i);
-
-        if (is_unchanged(r, address)) continue;
-        rp_text_buffer_format(&text_, "%s%s", comma, address);
-        comma = ", ";
-    }
-    rp_text_buffer_put(&text_, ", but not on ");
-    for (size_t i = 0; i < r->change.count; i++) {
-        const rp_unreachable *u = &r->change.list[i];
-
-        rp_text_buffer_format(&text_, "%s%s (", i > 0 ? ", " : "", u->address);
-        rp_text_buffer_put_safe(&text_, u->error, strlen(u->error));
-        rp_text_buffer_put(&text_, ")");
-    }
-    (void)fflush(stdout);
-    (void)fprintf(stderr, "reprise %s: %s; repeat it with --server %s when it can be reached\n",
-                  r->command->name, rp_text_buffer_text(&text_),
-                  r->change.count == 1 ? r->change.list[0].address : "for each of these");
-    rp_text_buffer_deinit(&text_);
-    return EXIT_FAILURE;
+    rp_text_buffer_put_safe(&what, table, strlen(table));
+    rp_text_buffer_format(&what, " is %s", done);
+    status = rp_remote_fail_partly(r, rp_text_buffer_text(&what));
+    rp_text_buffer_deinit(&what);
+    return status;
 }
 
 static int run(const rp_flags *flags)

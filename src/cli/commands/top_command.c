@@ -317,7 +317,9 @@ static rp_status read_options(top *t, rp_problem *problem)
     if (rp_remote_setting(&t->r, INTERVAL, &value))
         st = rp_setting_duration(&value, 1000, MAX_INTERVAL_MS, &t->interval_ms, problem);
     if (st == RP_OK && t->interval_ms < MIN_INTERVAL_MS)
-        return rp_problem_set(problem, NULL, "--interval: expected at least 0.05 seconds");
+        return rp_problem_set(problem, NULL,
+                              "--interval: expected at least 0.05 seconds, got '%.40s'",
+                              value.text);
     if (st == RP_OK && rp_remote_setting(&t->r, COUNT, &value))
         st = rp_setting_integer(&value, 0, INT64_MAX, &t->count, problem);
     return st;

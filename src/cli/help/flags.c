@@ -96,6 +96,20 @@ static const char *option_synonym(const rp_command *c, const char *name)
     return NULL;
 }
 
+/* Options that users expect and that a command cannot have, with the reason. */
+static const char *impossible_option(const rp_command *c, const char *name)
+{
+    static const char *const options[] = {"sampler",          "remover",   "exponent",
+                                          "remover-exponent", "signature", "soft-limit"};
+
+    if (strcmp(c->name, "tables") != 0) return NULL;
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (strcmp(name, options[i]) == 0)
+            return "cannot be altered: create another table, whose SPEC has it "
+                   "(reprise serve --help explains SPEC)";
+    return NULL;
+}
+
 static rp_status unknown_option(const rp_command *c, const char *word, size_t length,
                                 rp_problem *problem)
 {
@@ -108,6 +122,9 @@ static rp_status unknown_option(const rp_command *c, const char *word, size_t le
     rp_nearest_offer(&nearest, "help");
     for (size_t i = 0; i < rp_command_option_count(c); i++)
         rp_nearest_offer(&nearest, rp_command_option(c, i)->name);
+    if (impossible_option(c, name) != NULL)
+        return rp_problem_set(problem, NULL, "unknown option --%s: the %s of a table %s", name,
+                              name, impossible_option(c, name));
     best = option_synonym(c, name);
     if (best == NULL) best = rp_nearest_get(&nearest);
     if (best != NULL)
@@ -115,6 +132,37 @@ static rp_status unknown_option(const rp_command *c, const char *word, size_t le
                               (int)(length < 100 ? length : 100), word, best);
     return rp_problem_set(problem, NULL, "unknown option --%.*s; reprise %s --help lists them",
                           (int)(length < 100 ? length : 100), word, c->name);
+}
+
+/* A short option of other programs. */
+static rp_status unknown_letter(const rp_command *c, const char *word, rp_problem *problem)
+{
+    static const char *const words[][2] = {
+        {"-n", "count"}, {"-p", "port"}, {"-c", "config"}, {"-t", "timeout"}, {"-s", "server"},
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        for (size_t k = 0; k < rp_command_option_count(c); k++)
+            if (strcmp(word, words[i][0]) == 0 &&
+                strcmp(rp_command_option(c, k)->name, words[i][1]) == 0)
+                return rp_problem_set(problem, NULL,
+                                      "unknown option %s: options are long, did you mean --%s?",
+                                      word, words[i][1]);
+    return rp_problem_set(problem, NULL, "unknown option %.100s: options are long", word);
+}
+
+/* A word beyond those that the command takes. */
+static rp_status unexpected_word(const rp_command *c, const char *word, rp_problem *problem)
+{
+    bool is_port = strspn(word, "0123456789") == strlen(word) && strlen(word) <= 5;
+
+    for (size_t k = 0; k < rp_command_option_count(c) && is_port; k++)
+        if (strcmp(rp_command_option(c, k)->name, "port") == 0)
+            return rp_problem_set(problem, NULL,
+                                  "'%s' is not expected here, did you mean --port %s?", word,
+                                  word);
+    return rp_problem_set(problem, NULL, "'%.100s' is not expected here; usage: reprise %s %s",
+                          word, c->name, c->usage);
 }
 
 /* Returns the index of the option whose name is the first `length` bytes of `word`, or the
@@ -238,13 +286,11 @@ rp_status rp_flags_parse(const rp_command *c, int argc, char *const *argv, rp_fl
         }
         if (words_only || word[0] != '-' || word[1] == '\0') {
             if (out->word_count == c->max_words || out->word_count == RP_MAX_WORDS)
-                return rp_problem_set(problem, NULL, "'%.100s' is not expected here", word);
+                return unexpected_word(c, word, problem);
             out->words[out->word_count++] = word;
             continue;
         }
-        if (word[1] != '-')
-            return rp_problem_set(problem, NULL, "unknown option %.100s: options are long",
-                                  word);
+        if (word[1] != '-') return unknown_letter(c, word, problem);
         word += 2;
         equals = strchr(word, '=');
         length = equals != NULL ? (size_t)(equals - word) : strlen(word);

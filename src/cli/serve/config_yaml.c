@@ -157,6 +157,14 @@ static rp_status unknown_key(rp_config *c, const rp_yaml *node, rp_problem *prob
 {
     rp_nearest nearest;
 
+    for (int i = RP_SERVE_DATA; i <= RP_SERVE_ACCEPT_CHANGES; i++) {
+        const char *key = rp_config_key(c, (rp_serve_option)i);
+
+        if (key == NULL) return rp_problem_memory(problem);
+        if (strcmp(key + strlen("storage."), node->key) == 0)
+            return rp_problem_set(problem, &node->key_place,
+                                  "%.100s: unknown key, did you mean '%s'?", node->key, key);
+    }
     rp_nearest_init(&nearest, node->key);
     rp_nearest_offer(&nearest, "storage");
     for (int i = RP_SERVE_TABLE; i < RP_SERVE_OPTIONS; i++) {

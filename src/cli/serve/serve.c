@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -23,14 +24,14 @@
 #include "cli/serve/sd_notify.h"
 #include "cli/serve/serve_print.h"
 #include "cli/serve/serve_storage.h"
+#include "cli/serve/served_tables.h"
 #include "cli/serve/signals.h"
 #include "cli/serve/upkeep.h"
 #include "cli/text/units.h"
 
 enum {
     EXIT_MISUSE = 2,
-    TICK_MS = 1000,    /* how often tables with a soft limit are trimmed */
-    LISTED_TABLES = 8, /* in a log line */
+    TICK_MS = 1000, /* how often tables with a soft limit are trimmed */
     LIST_BYTES = 1024,
     QUIET_DRAIN_MS = 100, /* a drain that takes longer is announced */
     STOP_MARGIN_S = 5,    /* added to the drain time in the message to the service manager */
@@ -52,7 +53,8 @@ typedef struct process {
     bool draining;
     int drain_signal;
     atomic_bool drained;
-    bool unclean; /* the storage could not be closed (Q3) */
+    bool has_default_table; /* it was created, since no table is configured or saved */
+    bool unclean;           /* the storage could not be closed (Q3) */
 } process;
 
 static int misuse(const rp_problem *problem)
@@ -151,18 +153,6 @@ static void list_addresses(const process *p, char *text, size_t size)
                                          sizeof one));
 }
 
-static void list_tables(const process *p, char *text, size_t size)
-{
-    char one[256];
-
-    text[0] = '\0';
-    for (size_t i = 0; i < p->config.table_count && i < LISTED_TABLES; i++)
-        add_to_list(text, size, rp_table_summary(&p->config.tables[i], one, sizeof one));
-    if (p->config.table_count <= LISTED_TABLES) return;
-    (void)snprintf(one, sizeof one, "and %zu more", p->config.table_count - LISTED_TABLES);
-    add_to_list(text, size, one);
-}
-
 /* Writes a command that checks the server at its first address, or "". */
 static void suggest_command(const process *p, char *text, size_t size)
 {
@@ -188,12 +178,13 @@ static void log_serving(process *p)
     rp_fields_init(&f);
     list_addresses(p, addresses, sizeof addresses);
     rp_fields_add(&f, "addresses", "%s", addresses);
-    list_tables(p, text, sizeof text);
-    rp_fields_add(&f, "tables", "%s", text);
+    rp_fields_add(&f, "tables", "%s", rp_served_tables_list(p->store, text, sizeof text));
     if (p->config.default_table)
-        rp_fields_add(&f, "note",
-                      "no table is configured, so this one was created: "
-                      "--table NAME:SAMPLER:MAX_SIZE creates others");
+        rp_fields_add(&f, "note", "%s",
+                      p->has_default_table
+                          ? "no table is configured, so this one was created: "
+                            "--table NAME:SAMPLER:MAX_SIZE creates others"
+                          : "no table is configured: the saved tables are used as they are");
     if (p->config.storage.directory != NULL)
         rp_fields_add(&f, "data", "%s", p->config.storage.directory);
     rp_fields_add(&f, "max_bytes", "%s",
@@ -204,6 +195,26 @@ static void log_serving(process *p)
     if (text[0] != '\0') rp_fields_add(&f, "try", "%s", text);
     rp_logger_write(&p->logger, RP_LOG_INFO, "serving", f.text);
     rp_notifier_send(&p->notifier, "READY=1\nSTATUS=serving on %s", addresses);
+}
+
+/* Logs each configured table whose max_size or limiter is not used, since a saved one is. */
+static void log_saved_options(process *p)
+{
+    char used[LIST_BYTES / 2], configured[LIST_BYTES / 2];
+
+    for (size_t i = 0; i < p->config.table_count && !p->config.default_table; i++) {
+        const rp_table_settings *table = &p->config.tables[i];
+        rp_fields f;
+
+        if (!rp_served_table_differs(p->store, table, used, configured, sizeof used)) continue;
+        rp_fields_init(&f);
+        rp_fields_add(&f, "table", "%s", table->name);
+        rp_fields_add(&f, "saved", "%s", used);
+        rp_fields_add(&f, "configured", "%s", configured);
+        rp_fields_add(&f, "note",
+                      "the saved options are used; reprise tables alter changes them");
+        rp_logger_write(&p->logger, RP_LOG_WARNING, "saved_options", f.text);
+    }
 }
 
 static void log_stopped(process *p)
@@ -232,6 +243,7 @@ static void log_reload(process *p, rp_log_level level, const char *key, const ch
 /* Applies the settings that can change while the server runs. */
 static void apply_reloaded(process *p, const rp_config *config)
 {
+    char keys[LIST_BYTES / 2], note[LIST_BYTES];
     rp_error err = {0};
 
     if (rp_server_reload(p->server, &config->limits, &err) != RP_OK) {
@@ -240,12 +252,15 @@ static void apply_reloaded(process *p, const rp_config *config)
     }
     p->drain_ms = config->drain_ms;
     rp_logger_set_level(&p->logger, (rp_log_level)config->log_level);
-    if (rp_config_needs_restart(config, &p->config))
-        log_reload(p, RP_LOG_WARNING, "note",
-                   "changes of tables, budget, addresses and paths need a restart: they were "
-                   "not applied");
-    else
+    if (!rp_config_needs_restart(config, &p->config, keys, sizeof keys)) {
         log_reload(p, RP_LOG_INFO, NULL, NULL);
+        return;
+    }
+    (void)snprintf(note, sizeof note,
+                   "changes of tables, budget, addresses and paths need a restart: these were "
+                   "not applied: %s",
+                   keys);
+    log_reload(p, RP_LOG_WARNING, "note", note);
 }
 
 /* Reads the configuration again. On failure no setting changes. */
@@ -366,6 +381,17 @@ static void run_until_drained(process *p)
     if (p->draining) (void)pthread_join(p->drain_thread, NULL);
 }
 
+/* Creates the default table if none is configured and the store has none. */
+static rp_status add_default_table(process *p, rp_error *err)
+{
+    rp_table_options options;
+
+    if (!p->config.default_table || rp_store_find_tables(p->store, NULL, 0) > 0) return RP_OK;
+    p->has_default_table = true;
+    options = rp_table_settings_options(&p->config.tables[0]);
+    return rp_store_add_table(p->store, &options, NULL, err);
+}
+
 /* Loads the data directory. A signal meanwhile ends the process at once: no client has changed
  * anything yet. */
 static rp_status load_data(process *p, rp_error *err)
@@ -385,7 +411,10 @@ static rp_status load_data(process *p, rp_error *err)
             rp_logger_write(&p->logger, RP_LOG_INFO, "stopped", "note=\"while loading\"");
             _exit(EXIT_SUCCESS);
         }
-    return st == RP_OK ? rp_storage_take(&p->storage, err) : st;
+    if (st == RP_OK) st = rp_storage_take(&p->storage, err);
+    if (st == RP_OK) st = add_default_table(p, err);
+    if (st == RP_OK) rp_server_set_health(p->server, RP_HEALTH_SERVING, NULL);
+    return st;
 }
 
 static int serve(process *p)
@@ -398,6 +427,7 @@ static int serve(process *p)
     p->drain_ms = p->config.drain_ms;
     raise_file_limit(p);
     p->started_us = rp_monotonic_us();
+    p->has_default_table = p->config.default_table && p->config.storage.directory == NULL;
     st = start_server(p, &err);
     if (st == RP_OK && p->config.storage.directory != NULL) st = load_data(p, &err);
     if (st != RP_OK) {
@@ -406,6 +436,7 @@ static int serve(process *p)
         (void)rp_storage_close(&p->storage);
         return EXIT_FAILURE;
     }
+    log_saved_options(p);
     log_serving(p);
     run_until_drained(p);
     log_stopped(p);

@@ -412,8 +412,8 @@ static rp_status check_addresses(rp_config *c, rp_problem *problem)
         if (rp_address_check(c->addresses[i], &is_open, why, sizeof why) == RP_OK && is_open)
             return rp_problem_set(
                 problem, &c->address_places[i],
-                "%s: '%.200s' can be reached from other machines, and without credentials "
-                "every client is an administrator: give %s, or %s to allow it",
+                "%s: '%.200s' can be reached from elsewhere, and there are no credentials, so "
+                "every client would be an administrator: give %s, or %s to allow it",
                 c->address_places[i].file != NULL ? "listen" : "--listen", c->addresses[i],
                 c->address_places[i].file != NULL ? "tokens or tls_client_ca"
                                                   : "--tokens or --tls-client-ca",
@@ -478,17 +478,22 @@ rp_status rp_config_make_store(const rp_config *c, rp_store **out, rp_problem *p
         .seed = c->seed,
     };
     rp_store *store = NULL;
+    char hint[RP_TABLE_HINT_BYTES];
+    size_t count;
     rp_error err = {0};
     rp_status st = rp_store_new(&options, &store, &err);
 
     if (st != RP_OK) (void)rp_problem_set(problem, NULL, "%s", err.text);
-    for (size_t i = 0; i < c->table_count && st == RP_OK; i++) {
+    /* The directory may have tables: the default one is only created if it has none. */
+    count = c->default_table && c->storage.directory != NULL ? 0 : c->table_count;
+    for (size_t i = 0; i < count && st == RP_OK; i++) {
         rp_table_options table = rp_table_settings_options(&c->tables[i]);
 
         st = rp_store_add_table(store, &table, NULL, &err);
         if (st != RP_OK)
-            (void)rp_problem_set(problem, &c->tables[i].place, "%s: %s", c->tables[i].title,
-                                 err.text);
+            (void)rp_problem_set(
+                problem, &c->tables[i].place, "%s: %s%s", c->tables[i].title, err.text,
+                rp_table_settings_hint(&c->tables[i], &err, hint, sizeof hint));
     }
     if (st == RP_OK)
         *out = store;

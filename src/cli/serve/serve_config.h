@@ -129,8 +129,9 @@ RP_NODISCARD rp_status rp_config_add_sockets(rp_config *config, size_t count,
  */
 RP_NODISCARD rp_status rp_config_finish(rp_config *config, rp_problem *problem);
 
-/* Creates the store with its tables. Errors of the store get the place of their setting.
- * Returns owned. RP_INVALID, RP_NO_RESOURCE. */
+/* Creates the store with its tables, but without the default table if there is a data
+ * directory: the caller creates it if the directory has no tables. Errors of the store get the
+ * place of their setting. Returns owned. RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_make_store(const rp_config *config, rp_store **out,
                                             rp_problem *problem);
 

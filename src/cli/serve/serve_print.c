@@ -189,11 +189,97 @@ static char *fixed_text(const rp_config *c)
     return NULL;
 }
 
-bool rp_config_needs_restart(const rp_config *now, const rp_config *then)
+/* A setting in the output of print_fixed(): a key of the first or second level, with its lines
+ * up to the next such key. */
+typedef struct entry {
+    const char *at; /* its first line */
+    size_t size, indent, name;
+    const char *section;
+    size_t section_name;
+} entry;
+
+static bool begins_entry(const char *line)
+{
+    size_t indent = strspn(line, " ");
+
+    return indent <= 2 && line[indent] != '\0' && strchr("-#\n", line[indent]) == NULL;
+}
+
+static const char *next_line(const char *at)
+{
+    const char *end = strchr(at, '\n');
+
+    return end != NULL ? end + 1 : at + strlen(at);
+}
+
+/* Reads the entry at `e->at + e->size`. False at the end. */
+static bool next_entry(entry *e)
+{
+    const char *at = e->at + e->size, *end;
+
+    if (*at == '\0') return false;
+    for (end = next_line(at); *end != '\0' && !begins_entry(end); end = next_line(end)) {}
+    e->at = at;
+    e->size = (size_t)(end - at);
+    e->indent = strspn(at, " ");
+    e->name = strcspn(at + e->indent, ":\n");
+    if (e->indent == 0) {
+        e->section = at;
+        e->section_name = e->name;
+    }
+    return true;
+}
+
+static bool same_name(const entry *a, const entry *b)
+{
+    return a->indent == b->indent && a->name == b->name && a->section_name == b->section_name &&
+           memcmp(a->section, b->section, a->section_name) == 0 &&
+           memcmp(a->at + a->indent, b->at + b->indent, a->name) == 0;
+}
+
+/* Moves `y` to the entry of `text` with the name of `x`. Searches from where it is: both texts
+ * have most entries in the same order. */
+static bool find_entry(const entry *x, const char *text, entry *y)
+{
+    while (next_entry(y))
+        if (same_name(x, y)) return true;
+    *y = (entry){.at = text};
+    while (next_entry(y))
+        if (same_name(x, y)) return true;
+    *y = (entry){.at = text};
+    return false;
+}
+
+/* Adds the keys of `a` that `b` does not have, or, with `is_same`, has with another value. */
+static void add_keys(const char *a, const char *b, bool is_same, char *keys, size_t size)
+{
+    entry x = {.at = a}, y = {.at = b};
+
+    while (next_entry(&x)) {
+        bool is_found = find_entry(&x, b, &y);
+        size_t used = strlen(keys);
+
+        if (used + 1 >= size) return;
+        if (is_found && (!is_same || (x.size == y.size && memcmp(x.at, y.at, x.size) == 0)))
+            continue;
+        (void)snprintf(keys + used, size - used, "%s%.*s%s%.*s", used > 0 ? ", " : "",
+                       x.indent > 0 ? (int)x.section_name : 0, x.section,
+                       x.indent > 0 ? "." : "", (int)x.name, x.at + x.indent);
+    }
+}
+
+bool rp_config_needs_restart(const rp_config *now, const rp_config *then, char *keys,
+                             size_t size)
 {
     char *a = fixed_text(now), *b = fixed_text(then);
     bool differs = a != NULL && b != NULL && strcmp(a, b) != 0;
 
+    assert(size > 0);
+    keys[0] = '\0';
+    if (differs) {
+        add_keys(a, b, true, keys, size);
+        add_keys(b, a, false, keys, size);
+    }
     free(a);
     free(b);
     return differs;

@@ -12,7 +12,9 @@
 void rp_config_print(FILE *out, const rp_config *config);
 
 /* Returns true if the two differ in a setting that needs a restart: tables, addresses, paths,
- * the budget. */
-bool rp_config_needs_restart(const rp_config *now, const rp_config *then);
+ * the budget. Writes the keys of these settings to `keys`, cut to fit, with those of tables and
+ * of storage as in "tables.replay". */
+bool rp_config_needs_restart(const rp_config *now, const rp_config *then, char *keys,
+                             size_t size);
 
 #endif

@@ -139,7 +139,6 @@ static void log_loaded(rp_storage *s, const rp_durable_info *info)
 rp_status rp_storage_take(rp_storage *s, rp_error *err)
 {
     rp_durable_info info;
-    rp_status st;
 
     assert(s->is_loading && atomic_load(&s->loaded)); /* J1, J2 */
     (void)pthread_join(s->loader, NULL);
@@ -153,9 +152,7 @@ rp_status rp_storage_take(rp_storage *s, rp_error *err)
     rp_durable_get_info(s->durable, &info);
     s->checkpoint = info.last_checkpoint;
     log_loaded(s, &info);
-    st = rp_server_set_durable(s->server, s->durable, err);
-    if (st == RP_OK) rp_server_set_health(s->server, RP_HEALTH_SERVING, NULL);
-    return st;
+    return rp_server_set_durable(s->server, s->durable, err);
 }
 
 const char *rp_storage_hint(const rp_error *err)

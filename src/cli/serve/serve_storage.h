@@ -43,8 +43,8 @@ RP_NODISCARD rp_status rp_storage_begin(rp_storage *storage, rp_error *err);
 /* Returns true once loading has ended. */
 bool rp_storage_is_loaded(rp_storage *storage);
 /* Call it once loading has ended. If loading has failed, returns its error. Otherwise logs what
- * was loaded, passes `durable` to the server (see rp_server_set_durable() for errors) and sets
- * the server's health to RP_HEALTH_SERVING. */
+ * was loaded and passes `durable` to the server; see rp_server_set_durable() for errors. The
+ * caller sets the server's health. */
 RP_NODISCARD rp_status rp_storage_take(rp_storage *storage, rp_error *err);
 
 /* Logs new checkpoints. Call it from time to time. */

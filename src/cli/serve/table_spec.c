@@ -355,6 +355,18 @@ char *rp_table_key_text(const rp_table_settings *t, rp_table_key key, char *text
     return text;
 }
 
+const char *rp_table_settings_hint(const rp_table_settings *t, const rp_error *err, char *text,
+                                   size_t size)
+{
+    char least[32];
+
+    if (!is_given(t, RP_KEY_ERROR_BUFFER) || strstr(err->text, "both wait for ever") == NULL)
+        return "";
+    (void)snprintf(text, size, "; error_buffer: at least %s",
+                   rp_decimal_text((t->samples_per_insert + 1) / 2, least, sizeof least));
+    return text;
+}
+
 char *rp_table_limiter_text(const rp_table_settings *t, char *text, size_t size)
 {
     char ratio[32], least[40];
@@ -376,17 +388,5 @@ char *rp_table_limiter_text(const rp_table_settings *t, char *text, size_t size)
                        "samples stays in %g .. %g: beyond, one side waits for the other",
                        least, rp_decimal_text(t->samples_per_insert, ratio, sizeof ratio),
                        ratio, t->min_diff, t->max_diff);
-    return text;
-}
-
-char *rp_table_summary(const rp_table_settings *t, char *text, size_t size)
-{
-    char exponent[64] = "";
-
-    assert(t->sampler >= 0 && t->sampler < RP_FORMS); /* E1 */
-    if (t->sampler == RP_PRIORITIZED)
-        (void)snprintf(exponent, sizeof exponent, " exponent %g", t->exponent);
-    (void)snprintf(text, size, "%.100s (%s%s, %" PRId64 " item%s)", t->name, forms[t->sampler],
-                   exponent, t->max_size, rp_plural((uint64_t)t->max_size));
     return text;
 }

@@ -89,12 +89,15 @@ bool rp_table_key_matters(const rp_table_settings *table, rp_table_key key);
 char *rp_table_key_text(const rp_table_settings *table, rp_table_key key, char *text,
                         size_t size);
 
+enum { RP_TABLE_HINT_BYTES = 64 };
+
+/* Returns what to add to an error about the options of a table: the least error_buffer, if the
+ * error is that the bounds, which come from it, are too near to each other; else "". */
+const char *rp_table_settings_hint(const rp_table_settings *table, const rp_error *err,
+                                   char *text, size_t size);
+
 /* Writes in words when inserts and samples of a finished table wait, cut to fit. Returns
  * `text`. */
 char *rp_table_limiter_text(const rp_table_settings *table, char *text, size_t size);
-
-/* Writes a finished table in a few words, "replay (prioritized, 1000000 items)". Returns
- * `text`. */
-char *rp_table_summary(const rp_table_settings *table, char *text, size_t size);
 
 #endif

@@ -260,7 +260,8 @@ static void print_table(rp_text_buffer *out, const rp_tables_view *v, const rp_c
     rp_text_buffer_put(out, "\n");
     if (info->max_times_sampled > 0) {
         key(out, "sampled");
-        rp_text_buffer_format(out, "at most %" PRId32 " times\n", info->max_times_sampled);
+        rp_text_buffer_format(out, "at most %" PRId32 " time%s\n", info->max_times_sampled,
+                              rp_plural((uint64_t)info->max_times_sampled));
     }
     key(out, "limiter");
     rp_limiter_words(out, &info->limiter);

@@ -101,7 +101,7 @@ rp_status rp_setting_size(const rp_setting *v, uint64_t whole, uint64_t *out,
 
     if (!v->quoted && rp_parse_size(v->text, whole, out)) return RP_OK;
     (void)expected(v,
-                   whole != 0 ? "a size such as 4GiB, or a part of the memory such as 80%"
+                   whole != 0 ? "a size such as 4GiB, or a part of the memory, at most 100%"
                               : "a size such as 64MiB",
                    problem);
     used = strlen(problem->text);

@@ -19,7 +19,8 @@
 
 typedef struct builder {
     rp_arena *arena;
-    const char *file;
+    const char *file, *text;
+    size_t size;
     rp_problem *problem;
     rp_yaml *root;
     rp_yaml *open[RP_YAML_MAX_DEPTH]; /* outermost first */
@@ -166,6 +167,20 @@ static rp_status on_event(builder *b, const yaml_event_t *event)
     }
 }
 
+/* Returns true if a line, counted from 0, is indented with a tab. */
+static bool begins_with_tab(const builder *b, size_t line)
+{
+    const char *at = b->text, *end = at + b->size;
+
+    while (line > 0 && at != NULL && at < end) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        if (at != NULL) at++;
+        line--;
+    }
+    while (at != NULL && at < end && *at == ' ') at++;
+    return at != NULL && at < end && *at == '\t';
+}
+
 static rp_status parser_failed(builder *b, const yaml_parser_t *parser)
 {
     rp_place place = place_of(b, &parser->problem_mark);
@@ -174,6 +189,8 @@ static rp_status parser_failed(builder *b, const yaml_parser_t *parser)
     if (parser->error == YAML_READER_ERROR)
         return rp_problem_set(b->problem, NULL, "%s: not a text in UTF-8: %s at byte %zu",
                               b->file, parser->problem, parser->problem_offset);
+    if (begins_with_tab(b, parser->problem_mark.line))
+        return rp_problem_set(b->problem, &place, "not YAML: a tab: indent with spaces");
     return rp_problem_set(b->problem, &place, "not YAML: %s",
                           parser->problem != NULL ? parser->problem : "it cannot be read");
 }
@@ -181,7 +198,7 @@ static rp_status parser_failed(builder *b, const yaml_parser_t *parser)
 rp_status rp_yaml_parse(rp_arena *arena, const char *file, const void *bytes, size_t size,
                         rp_yaml **root, rp_problem *problem)
 {
-    builder b = {.arena = arena, .file = file, .problem = problem};
+    builder b = {.arena = arena, .file = file, .text = bytes, .size = size, .problem = problem};
     rp_status st = RP_OK;
     yaml_parser_t parser;
     bool ended = false;

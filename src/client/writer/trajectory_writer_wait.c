@@ -124,10 +124,15 @@ static void describe(rp_trajectory_writer *w, bool is_asking, char *text, size_t
         ask_tables(w, settled, said, sizeof said);
     if (count == 0)
         (void)snprintf(text, size, "no item is unconfirmed");
+    else if (said[0] != '\0' && count == 1) /* and it is sent */
+        (void)snprintf(text, size, "%s: %s", items, said);
     else if (said[0] != '\0')
         (void)snprintf(text, size, "%s, %zu of them sent: %s", items, sent, said);
     else if (sent == count)
         (void)snprintf(text, size, "%s: the server has not responded yet", items);
+    else if (count == 1) /* and it is not sent */
+        (void)snprintf(text, size, "%s: it waits for a chunk to fill or to be compressed",
+                       items);
     else
         (void)snprintf(text, size,
                        "%s, %zu of them sent and %zu waiting for chunks to fill or to be "

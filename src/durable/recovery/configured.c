@@ -2,11 +2,14 @@
 #include "durable/recovery/configured.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "table/snapshot/cut.h"
 #include "util/error.h"
 #include "util/mem.h"
+
+enum { SELECTOR_BYTES = 64 };
 
 rp_status rp_configured_read(rp_configured *c, const rp_allocator *alloc, rp_store *store,
                              rp_error *err)
@@ -62,6 +65,28 @@ static bool has_other_selectors(const rp_configured_table *c, const rp_table *no
            !rp_selector_options_equal(&c->remover, &now->options.remover);
 }
 
+/* Writes the name of the selector, and its exponent if it has one. */
+static const char *selector_text(const rp_selector_options *s, char text[SELECTOR_BYTES])
+{
+    if (s->kind != RP_PRIORITIZED) return rp_selector_name(s->kind);
+    (void)snprintf(text, SELECTOR_BYTES, "%s with exponent %g", rp_selector_name(s->kind),
+                   s->exponent);
+    return text;
+}
+
+static rp_status fail_selectors(const rp_configured_table *wanted, const rp_table *now,
+                                rp_error *err)
+{
+    char room[4][SELECTOR_BYTES];
+
+    return rp_fail(err, RP_PRECONDITION,
+                   "table '%.64s': it is saved with sampler %s and remover %s, not %s and %s",
+                   now->options.name, selector_text(&now->options.sampler, room[0]),
+                   selector_text(&now->options.remover, room[1]),
+                   selector_text(&wanted->sampler, room[2]),
+                   selector_text(&wanted->remover, room[3]));
+}
+
 rp_status rp_configured_compare(const rp_configured *c, rp_store *store, rp_error *err)
 {
     rp_status st = RP_OK;
@@ -71,20 +96,13 @@ rp_status rp_configured_compare(const rp_configured *c, rp_store *store, rp_erro
         rp_table *now = find(wanted, store);
 
         if (now != NULL && has_other_selectors(wanted, now))
-            st = rp_fail(
-                err, RP_PRECONDITION,
-                "table '%.64s': it is saved with sampler %s and remover %s, not %s and "
-                "%s, or with another exponent",
-                now->options.name, rp_selector_name(now->options.sampler.kind),
-                rp_selector_name(now->options.remover.kind),
-                rp_selector_name(wanted->sampler.kind), rp_selector_name(wanted->remover.kind));
+            st = fail_selectors(wanted, now, err);
         rp_table_unref(now);
     }
     return st;
 }
 
-static rp_status apply_to(const rp_configured_table *c, rp_table *now, bool *changed,
-                          rp_error *err)
+static rp_status apply_to(rp_configured_table *c, rp_table *now, bool *changed, rp_error *err)
 {
     rp_table_alteration larger = {.which = RP_ALTER_MAX_SIZE, .max_size = c->max_size};
     rp_table_info info;
@@ -98,6 +116,7 @@ static rp_status apply_to(const rp_configured_table *c, rp_table *now, bool *cha
     assert(!info.closed);
     if (st != RP_OK || info.max_size >= c->max_size) return st;
     *changed = true;
+    c->raised_from = info.max_size;
     return rp_table_alter(now, &larger, err);
 }
 
@@ -115,8 +134,7 @@ static rp_status create_again(const rp_configured_table *c, rp_store *store, boo
     return rp_store_add_table(store, &options, NULL, err);
 }
 
-rp_status rp_configured_apply(const rp_configured *c, rp_store *store, bool *changed,
-                              rp_error *err)
+rp_status rp_configured_apply(rp_configured *c, rp_store *store, bool *changed, rp_error *err)
 {
     rp_status st = RP_OK;
 

@@ -13,6 +13,7 @@ typedef struct rp_configured_table {
     rp_table *table; /* a reference */
     int64_t max_size;
     rp_selector_options sampler, remover;
+    int64_t raised_from; /* the saved max_size, if the configured one has replaced it; else 0 */
 } rp_configured_table;
 
 typedef struct rp_configured {
@@ -34,7 +35,7 @@ RP_NODISCARD rp_status rp_configured_compare(const rp_configured *c, rp_store *s
 /* Gives the tables their configured selectors, raises max_size to the configured one, and
  * creates tables that the redo has dropped. Sets `*changed` if it changed a table.
  * RP_PRECONDITION: an item has a priority that the new selectors do not accept. */
-RP_NODISCARD rp_status rp_configured_apply(const rp_configured *c, rp_store *store,
-                                           bool *changed, rp_error *err);
+RP_NODISCARD rp_status rp_configured_apply(rp_configured *c, rp_store *store, bool *changed,
+                                           rp_error *err);
 
 #endif

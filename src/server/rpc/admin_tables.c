@@ -192,6 +192,7 @@ rp_table_alteration rp_alteration_of(const rp_wire_alter_table *asked, rp_table 
         change.limiter = info.limiter;
         rp_wire_limiter_apply(limiter, &change.limiter);
     }
+    if (asked->recenter) change.which |= RP_ALTER_RECENTER;
     return change;
 }
 

@@ -286,8 +286,9 @@ static void conflicting_settings_are_refused(void **state)
     refuse("tokens: /nonexistent/tokens\n",
            "f.yaml:1:9: tokens: '/nonexistent/tokens': No such file or directory");
     refuse("listen: :8000\n",
-           "f.yaml:1:9: listen: ':8000' can be reached from other machines, and without "
-           "credentials every client is an administrator: give tokens or tls_client_ca, or "
+           "f.yaml:1:9: listen: ':8000' can be reached from elsewhere, and there are no "
+           "credentials, so every client would be an administrator: give tokens or "
+           "tls_client_ca, or "
            "insecure: true to allow it");
     accept("listen: :8000\ninsecure: true\n");
     accept("listen: 10.0.0.1:8000\ntokens: /dev/null\n");
@@ -408,17 +409,26 @@ static void printed_configs_read_back_equal(void **state)
 static void changes_that_need_a_restart_are_seen(void **state)
 {
     rp_config other;
+    char keys[64], few[8];
 
     (void)state;
     accept("limits: {streams: 3}\nlog_level: debug\ndrain_seconds: 1\n");
     other = config;
     config = (rp_config){.arena = {.alloc = rp_allocator_default()}};
     accept("");
-    assert_false(rp_config_needs_restart(&config, &other));
+    assert_false(rp_config_needs_restart(&config, &other, keys, sizeof keys));
+    assert_string_equal(keys, "");
     accept("port: 9\n");
-    assert_true(rp_config_needs_restart(&config, &other));
+    assert_true(rp_config_needs_restart(&config, &other, keys, sizeof keys));
+    assert_string_equal(keys, "listen");
     accept("tables: {replay: \"prioritized:1000000,exponent=0.7\"}\n");
-    assert_true(rp_config_needs_restart(&config, &other));
+    assert_true(rp_config_needs_restart(&config, &other, keys, sizeof keys));
+    assert_string_equal(keys, "tables.replay");
+    accept("tables: {b: fifo, \"a b\": fifo}\nno_reset: true\n");
+    assert_true(rp_config_needs_restart(&config, &other, keys, sizeof keys));
+    assert_string_equal(keys, "tables.b, tables.\"a b\", no_reset, tables.replay");
+    assert_true(rp_config_needs_restart(&config, &other, few, sizeof few));
+    assert_string_equal(few, "tables.");
     rp_config_deinit(&other);
 }
 

@@ -190,8 +190,8 @@ static void mistakes_name_the_table_the_key_and_the_bound(void **state)
                    "--table t: soft_limit: expected true or false, got 'yes'");
     assert_refused(
         "t:fifo,max_bytes=lots",
-        "--table t: max_bytes: expected a size such as 4GiB, or a part of the memory "
-        "such as 80%, got 'lots'");
+        "--table t: max_bytes: expected a size such as 4GiB, or a part of the memory, "
+        "at most 100%, got 'lots'");
     assert_refused("t:fifo,seed=-1", "--table t: seed: expected a whole number from 0 to "
                                      "18446744073709551615, got '-1'");
     assert_refused(

@@ -197,6 +197,8 @@ static void try_making(stage *s)
                                       .limiter = rp_limiter_ratio(2.0, 4, 8.0),
                                       .max_size = 77};
     const rp_table_alteration change = {.which = RP_ALTER_MAX_SIZE, .max_size = 33};
+    const rp_table_alteration recenter = {.which = RP_ALTER_LIMITER | RP_ALTER_RECENTER,
+                                          .limiter = {2.0, 1, 0, 40}};
 
     assert_ok_err(rp_client_create_table(s->client, &options, soon(), &s->err), &s->err);
     assert_int_equal(rp_test_live_info(&s->live, "new").max_size, 77);
@@ -204,6 +206,10 @@ static void try_making(stage *s)
                  &s->err, "new");
     assert_ok_err(rp_client_alter_table(s->client, "new", &change, soon(), &s->err), &s->err);
     assert_int_equal(rp_test_live_info(&s->live, "new").max_size, 33);
+    assert_float_equal(rp_test_live_info(&s->live, "new").limiter_diff, 0, 0);
+    assert_ok_err(rp_client_alter_table(s->client, "new", &recenter, soon(), &s->err), &s->err);
+    /* Half-way from 0 to 40, less 2 for the missing item. */
+    assert_float_equal(rp_test_live_info(&s->live, "new").limiter_diff, 18, 0);
     assert_ok_err(rp_client_pause_table(s->client, "new", RP_SIDE_INSERTS, soon(), &s->err),
                   &s->err);
     assert_int_equal(rp_test_live_info(&s->live, "new").paused, RP_SIDE_INSERTS);
