@@ -44,9 +44,10 @@ typedef enum rp_rollouts_action {
     RP_ROLLOUTS_ADVANCE = 7, /* sets the version, never to a lower one (version). RP_INVALID */
     /* Leases groups (consumer, groups, ttl_ns; min_groups, or column and tokens). `draw` has
      * them. With `column`, the draw ends before the first group with which the rows of that
-     * column would be more than `tokens`. Waits until min_groups groups are ready, or groups
-     * for all tokens. RP_PRECONDITION: the next group alone has more tokens. RP_NO_RESOURCE:
-     * the groups are larger than a message may be; they stay in the rollouts. */
+     * column would be more than `tokens`. Waits until min_groups groups are ready.
+     * RP_INVALID: min_groups is above max_groups. RP_PRECONDITION: the next group alone has
+     * more tokens. RP_NO_RESOURCE: the groups are larger than a message may be; they stay in
+     * the rollouts. */
     RP_ROLLOUTS_DRAW = 8,
     /* The consumer has consumed the groups of the lease (lease). `repeated` if that is known
      * already. RP_NOT_FOUND: the lease has expired or was released. */

@@ -37,7 +37,8 @@ typedef enum rp_rollout_op_kind {
     /* Leases groups to `consumer` until now_ns + ttl_ns: at most `groups` of those that are
      * ready, in the order of the options. If `column` is not empty, the draw ends before the
      * first group with which the rows of that column of all items would be more than `tokens`.
-     * Waits until min_groups are ready, or groups for all tokens.
+     * Waits until min_groups are ready, also if fewer have more than `tokens` rows; then the
+     * tokens may end it with fewer groups.
      * RP_NOT_FOUND (no such consumer, or an item of the next group has no such column),
      * RP_PRECONDITION (the next group alone has more than `tokens` rows). */
     RP_ROLLOUT_DRAW = 6,
@@ -86,7 +87,7 @@ typedef struct rp_rollout_op {
     int64_t version;     /* advance */
     rp_string consumer;  /* draw */
     uint32_t groups;     /* draw: >= 1; groups * group_size <= RP_ROLLOUT_DRAW_ITEMS */
-    uint32_t min_groups; /* draw: 1 to groups; 0 stands for 1 */
+    uint32_t min_groups; /* draw: 1 to groups, and to max_groups; 0 stands for 1 */
     rp_string column;    /* draw: may be empty */
     uint64_t tokens;     /* draw, with a column: >= 1 */
     uint64_t lease;      /* ack, release, renew */

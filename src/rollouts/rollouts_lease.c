@@ -149,12 +149,12 @@ static rp_status spend(const rp_rollout_work *w, const rp_rollout_group *group, 
     return RP_OK;
 }
 
-/* Moves groups from the queue to the lease, until the lease or the tokens end. */
+/* Moves groups from the queue, which has enough, to the lease, until the lease or the tokens
+ * end. */
 static rp_status pick(rp_rollout_work *w, rp_rollout_lease *lease)
 {
     rp_rollout_heap *ready = &w->r->queues[lease->consumer].ready;
     uint64_t left = w->op->tokens;
-    uint64_t least = w->op->min_groups > 0 ? w->op->min_groups : 1;
     bool fits = true;
 
     while (lease->count < lease->capacity && ready->count > 0) {
@@ -166,11 +166,8 @@ static rp_status pick(rp_rollout_work *w, rp_rollout_lease *lease)
         rp_rollout_heap_remove(ready, &group->turns[lease->consumer].node);
         lease->groups[lease->count++] = group;
     }
-    if (lease->count >= least) return RP_OK;
-    return rp_rollout_must_wait(w, (rp_rollout_waiting){.limit = RP_ROLLOUT_BY_READY,
-                                                        .have = lease->count,
-                                                        .need = least - lease->count,
-                                                        .bound = least});
+    assert(lease->count >= 1); /* the first group fits, or it is an error */
+    return RP_OK;
 }
 
 static void put_back(rp_rollouts *r, rp_rollout_lease *lease)
@@ -235,12 +232,32 @@ static rp_status check_draw(rp_rollout_work *w, size_t *consumer)
                        "a draw of %" PRIu32 " groups of %" PRIu32
                        " items is above the limit of %d items",
                        w->op->groups, o->group_size, RP_ROLLOUT_DRAW_ITEMS);
+    if (w->op->min_groups > o->max_groups)
+        return rp_fail(w->err, RP_INVALID,
+                       "min_groups is %" PRIu32 ", more than max_groups %" PRIu64
+                       ": so many groups are never there",
+                       w->op->min_groups, o->max_groups);
     *consumer = i;
-    if (r->lease_count < RP_ROLLOUT_LEASES) return RP_OK;
-    return rp_rollout_must_wait(w, (rp_rollout_waiting){.limit = RP_ROLLOUT_BY_LEASES,
-                                                        .have = r->lease_count,
-                                                        .need = 1,
-                                                        .bound = RP_ROLLOUT_LEASES});
+    return RP_OK;
+}
+
+/* Whether the draw has to wait, in O(1) and without memory: it is tried again and again. */
+static rp_status check_wait(rp_rollout_work *w, size_t consumer)
+{
+    const rp_rollouts *r = w->r;
+    uint64_t least = w->op->min_groups > 0 ? w->op->min_groups : 1;
+    uint64_t ready = r->queues[consumer].ready.count;
+
+    if (r->lease_count >= RP_ROLLOUT_LEASES)
+        return rp_rollout_must_wait(w, (rp_rollout_waiting){.limit = RP_ROLLOUT_BY_LEASES,
+                                                            .have = r->lease_count,
+                                                            .need = 1,
+                                                            .bound = RP_ROLLOUT_LEASES});
+    if (ready >= least) return RP_OK;
+    return rp_rollout_must_wait(w, (rp_rollout_waiting){.limit = RP_ROLLOUT_BY_READY,
+                                                        .have = ready,
+                                                        .need = least - ready,
+                                                        .bound = least});
 }
 
 rp_status rp_rollout_do_draw(rp_rollout_work *w)
@@ -251,6 +268,7 @@ rp_status rp_rollout_do_draw(rp_rollout_work *w)
     size_t consumer = 0, most;
     rp_status st = check_draw(w, &consumer);
 
+    if (st == RP_OK) st = check_wait(w, consumer);
     if (st != RP_OK) return st;
     most = r->queues[consumer].ready.count;
     if (most > w->op->groups) most = w->op->groups;

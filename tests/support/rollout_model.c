@@ -351,9 +351,15 @@ static model_result do_draw(model *m, const model_op *op)
     uint64_t left = op->tokens;
     uint32_t least = op->min_groups > 0 ? op->min_groups : 1;
     bool is_full = false;
+    model_result all = {.status = RP_OK};
     int group;
 
     if (op->consumer >= m->consumers) return (model_result){.status = RP_NOT_FOUND};
+    if (op->min_groups > m->o.max_groups) return (model_result){.status = RP_INVALID};
+    while ((group = next_ready(m, op->consumer, &all)) >= 0)
+        all.drawn[all.drawn_count++] = group;
+    if (all.drawn_count < (int)least)
+        return (model_result){.status = RP_DEADLINE, .limit = RP_ROLLOUT_BY_READY};
     while (!is_full && res.drawn_count < (int)op->groups &&
            (group = next_ready(m, op->consumer, &res)) >= 0) {
         uint64_t rows = 0;
@@ -370,8 +376,6 @@ static model_result do_draw(model *m, const model_op *op)
         left -= rows;
         res.drawn[res.drawn_count++] = group;
     }
-    if (!is_full && res.drawn_count < (int)least)
-        return (model_result){.status = RP_DEADLINE, .limit = RP_ROLLOUT_BY_READY};
     *lease = (model_lease){.is_there = true,
                            .consumer = op->consumer,
                            .count = res.drawn_count,

@@ -284,6 +284,32 @@ static void a_draw_by_tokens_ends_before_the_budget(void **state)
     assert_int_equal(rp_test_rollout_info(&t).staleness[0], 2);
 }
 
+static void a_draw_that_waits_needs_no_memory(void **state)
+{
+    (void)state;
+    rp_rollout_op draw = {.kind = RP_ROLLOUT_DRAW, .groups = 3, .min_groups = 3, .ttl_ns = 10};
+    rp_rollout_options o = rp_test_rollout_options(1);
+    o.max_groups = 4;
+    start(&o);
+    assert_ok(rp_test_put(&t, "a", 0, 0, 5));
+    assert_ok(rp_test_put(&t, "b", 0, 0, 6));
+
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&t.oom.left, 0);
+        assert_fails(rp_test_rollout(&t, draw), RP_DEADLINE, &t.err, "the draw needs 3");
+        assert_int_equal(t.result.waiting.have, 2);
+        assert_int_equal(t.result.waiting.need, 1);
+        draw.column = rp_test_text("tokens");
+        draw.tokens = 5; /* "a" has as many, and the draw waits for groups all the same */
+    }
+    atomic_store(&t.oom.left, RP_TEST_OOM_UNLIMITED);
+    assert_ok(rp_test_put(&t, "c", 0, 0, 1));
+    assert_ok(rp_test_rollout(&t, draw));
+    assert_int_equal(t.result.batch->count, 1);
+    draw.groups = draw.min_groups = 5;
+    assert_fails(rp_test_rollout(&t, draw), RP_INVALID, &t.err, "more than max_groups 4");
+}
+
 static void groups_are_drawn_in_the_order_of_the_options(void **state)
 {
     (void)state;
@@ -452,6 +478,7 @@ RP_TESTS(rollouts)
         cmocka_unit_test_teardown(full_rollouts_wait_or_evict_the_oldest, end),
         cmocka_unit_test_teardown(a_group_begins_below_three_quarters_of_the_bytes, end),
         cmocka_unit_test_teardown(a_draw_by_tokens_ends_before_the_budget, end),
+        cmocka_unit_test_teardown(a_draw_that_waits_needs_no_memory, end),
         cmocka_unit_test_teardown(groups_are_drawn_in_the_order_of_the_options, end),
         cmocka_unit_test_teardown(removed_groups_are_forgotten_one_day, end),
         cmocka_unit_test_teardown(cursors_are_kept_by_name, end),
