@@ -29,10 +29,11 @@ typedef enum rp_rollouts_action {
     RP_ROLLOUTS_LIST = 2,   /* calls on_entry for the rollouts, or for all if `rollouts` is
                                empty, in the order of their names */
     /* Begins a group until ttl_ns from now (group, ttl_ns). Each put into it begins this time
-     * again. A reserved group is reserved again: `repeated`. May wait. */
+     * again. A reserved group is reserved again: `repeated`. A partial group without a
+     * reservation gets one. RP_EXISTS: the group is complete. May wait. */
     RP_ROLLOUTS_RESERVE = 3,
-    /* Removes a reserved group with its items (group). `gone` if it was removed before.
-     * RP_PRECONDITION: it has no reservation. */
+    /* Removes a group with its items (group). `gone` if it was removed before. RP_NOT_FOUND.
+     * RP_PRECONDITION: it is leased. */
     RP_ROLLOUTS_ABORT = 4,
     /* Puts an item, or columns of it (group, index, first_version, last_version, columns).
      * `repeated` if nothing is new, `gone` if the group was removed or is too stale: `fate`

@@ -16,10 +16,13 @@ typedef enum rp_rollout_op_kind {
     /* Reserves a group until now_ns + ttl_ns. Each RP_ROLLOUT_PUT into it begins this time
      * again. The reservation ends when the group is complete. A group that was removed begins
      * anew. If the group is reserved already, its time begins again and the outcome is
-     * RP_ROLLOUT_REPEATED. RP_EXISTS (it has items and no reservation). May wait. */
+     * RP_ROLLOUT_REPEATED. A partial group without a reservation gets one, so that it can
+     * expire. RP_EXISTS (it is complete). May wait. */
     RP_ROLLOUT_RESERVE = 1,
-    /* Removes a reserved group, with the items that it has. If the group was removed before,
-     * the outcome is RP_ROLLOUT_GONE. RP_NOT_FOUND, RP_PRECONDITION (it has no reservation). */
+    /* Removes a group that is not leased, with the items that it has: a reserved or partial
+     * one that no producer will complete, or a complete one that no consumer will draw. If the
+     * group was removed before, the outcome is RP_ROLLOUT_GONE. RP_NOT_FOUND, RP_PRECONDITION
+     * (it is leased). */
     RP_ROLLOUT_ABORT = 2,
     /* Puts the item `index` of a group; begins the group if there is none. If the item exists,
      * adds the columns that it does not have and joins the versions. If nothing is new, the

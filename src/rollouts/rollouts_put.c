@@ -62,7 +62,7 @@ rp_status rp_rollout_do_reserve(rp_rollout_work *w)
     beginning b;
     rp_status st;
 
-    if (group != NULL && group->ttl_ns == 0)
+    if (group != NULL && group->item_count == group->size)
         return rp_fail(w->err, RP_EXISTS, "group '%.*s' is %s", (int)w->op->group.size,
                        w->op->group.data, rp_rollout_fate_name(rp_rollout_state(group)));
     if (group == NULL) {
@@ -71,7 +71,7 @@ rp_status rp_rollout_do_reserve(rp_rollout_work *w)
         if (st != RP_OK) return st;
         begin(w, &b, &room);
         group = b.group;
-    } else {
+    } else if (group->ttl_ns > 0) {
         w->result->outcome = RP_ROLLOUT_REPEATED;
     }
     rp_rollout_set_time(r, group, w->op->ttl_ns, w->now_ns + w->op->ttl_ns);
@@ -88,10 +88,9 @@ rp_status rp_rollout_do_abort(rp_rollout_work *w)
         return rp_fail(w->err, RP_NOT_FOUND, "there is no group '%.*s'", (int)w->op->group.size,
                        w->op->group.data);
     if (entry->group == NULL) return gone(w, entry);
-    if (entry->group->ttl_ns == 0)
-        return rp_fail(w->err, RP_PRECONDITION, "group '%.*s' is %s and has no reservation",
-                       (int)w->op->group.size, w->op->group.data,
-                       rp_rollout_fate_name(rp_rollout_state(entry->group)));
+    if (entry->group->lease_count > 0)
+        return rp_fail(w->err, RP_PRECONDITION, "group '%.*s' is leased",
+                       (int)w->op->group.size, w->op->group.data);
     rp_rollout_remove(w, entry->group, RP_ROLLOUT_ABORTED);
     w->result->fate = RP_ROLLOUT_ABORTED;
     w->result->changed = true;

@@ -203,9 +203,10 @@ static model_result do_reserve(model *m, const model_op *op)
     model_group *g = &m->groups[op->group];
     model_result res = {.status = RP_OK, .changed = true};
 
-    if (g->is_there && g->ttl == 0) return (model_result){.status = RP_EXISTS};
+    if (g->is_there && count_items(m, g) == (int)m->o.group_size)
+        return (model_result){.status = RP_EXISTS};
     if (g->is_there) {
-        res.outcome = RP_ROLLOUT_REPEATED;
+        res.outcome = g->ttl > 0 ? RP_ROLLOUT_REPEATED : RP_ROLLOUT_DONE;
     } else {
         res = make_room(m, true, base_cost(m), op->group);
         if (res.status != RP_OK) return res;
@@ -225,7 +226,7 @@ static model_result do_abort(model *m, const model_op *op)
     if (!g->is_there && g->fate == RP_ROLLOUT_UNKNOWN)
         return (model_result){.status = RP_NOT_FOUND};
     if (!g->is_there) return (model_result){.outcome = RP_ROLLOUT_GONE, .fate = g->fate};
-    if (g->ttl == 0) return (model_result){.status = RP_PRECONDITION};
+    if (is_leased(m, g)) return (model_result){.status = RP_PRECONDITION};
     remove_group(m, g, RP_ROLLOUT_ABORTED);
     return (model_result){.changed = true, .fate = RP_ROLLOUT_ABORTED};
 }

@@ -15,6 +15,12 @@ static int end(void **state)
     return 0;
 }
 
+static rp_status abort_group(const char *group)
+{
+    return rp_test_rollout(
+        &t, (rp_rollout_op){.kind = RP_ROLLOUT_ABORT, .group = rp_test_text(group)});
+}
+
 static void a_group_is_drawn_when_it_is_complete(void **state)
 {
     (void)state;
@@ -80,8 +86,7 @@ static void the_limiter_counts_reserved_and_accepted_groups(void **state)
     assert_int_equal(t.result.waiting.bound, 4);
     assert_int_equal(t.result.waiting.needs_version, 11);
     /* a group that is aborted makes room, and so does a version */
-    assert_ok(rp_test_rollout(
-        &t, (rp_rollout_op){.kind = RP_ROLLOUT_ABORT, .group = rp_test_text("d")}));
+    assert_ok(abort_group("d"));
     assert_ok(rp_test_put(&t, "e", 0, 10, 1));
     assert_int_equal(rp_test_reserve(&t, "f", 10), RP_DEADLINE);
     assert_ok(rp_test_advance(&t, 11));
@@ -213,6 +218,40 @@ static void a_reservation_expires_unless_items_come(void **state)
     assert_ok(rp_test_expire(&t, 1000));
     assert_int_equal(rp_test_fate(&t, "b"), RP_ROLLOUT_COMPLETE);
     assert_int_equal(rp_test_reserve(&t, "b", 10), RP_EXISTS);
+}
+
+static void a_group_that_nobody_completes_or_draws_can_be_removed(void **state)
+{
+    (void)state;
+    rp_rollout_options o = rp_test_rollout_options(2);
+    o.max_staleness = 0;
+    o.staleness = RP_ROLLOUT_WAIT;
+    o.groups_per_version = 3;
+    start(&o);
+    assert_ok(rp_test_put(&t, "late", 0, 0, 1));
+    assert_ok(rp_test_put(&t, "partial", 0, 0, 1));
+    for (uint32_t i = 0; i < 2; i++) assert_ok(rp_test_put(&t, "complete", i, 0, 1));
+    assert_int_equal(rp_test_reserve(&t, "next", 10), RP_DEADLINE);
+
+    assert_ok(rp_test_reserve(&t, "late", 10)); /* it has an item, and can expire now */
+    assert_int_equal(t.result.outcome, RP_ROLLOUT_DONE);
+    assert_int_equal(t.result.fate, RP_ROLLOUT_PARTIAL);
+    assert_ok(rp_test_reserve(&t, "late", 10));
+    assert_int_equal(t.result.outcome, RP_ROLLOUT_REPEATED);
+    assert_ok(rp_test_expire(&t, 10));
+    assert_int_equal(rp_test_fate(&t, "late"), RP_ROLLOUT_EXPIRED);
+    assert_ok(abort_group("partial"));
+    assert_true(t.result.releases);
+    assert_ok(rp_test_draw(&t, "", 1, 10));
+    assert_fails(abort_group("complete"), RP_PRECONDITION, &t.err, "'complete' is leased");
+    assert_ok(rp_test_lease(&t, RP_ROLLOUT_RELEASE, 1));
+    assert_ok(abort_group("complete"));
+    assert_int_equal(t.result.fate, RP_ROLLOUT_ABORTED);
+
+    assert_int_equal(rp_test_rollout_info(&t).aborted, 2);
+    assert_int_equal(rp_test_rollout_info(&t).begun, 0);
+    assert_int_equal(rp_test_draw(&t, "", 1, 10), RP_DEADLINE);
+    assert_int_equal(abort_group("unknown"), RP_NOT_FOUND);
 }
 
 static void full_rollouts_wait_or_evict_the_oldest(void **state)
@@ -475,6 +514,7 @@ RP_TESTS(rollouts)
         cmocka_unit_test_teardown(an_existing_column_is_replaced_only_on_request, end),
         cmocka_unit_test_teardown(an_expired_lease_returns_its_groups, end),
         cmocka_unit_test_teardown(a_reservation_expires_unless_items_come, end),
+        cmocka_unit_test_teardown(a_group_that_nobody_completes_or_draws_can_be_removed, end),
         cmocka_unit_test_teardown(full_rollouts_wait_or_evict_the_oldest, end),
         cmocka_unit_test_teardown(a_group_begins_below_three_quarters_of_the_bytes, end),
         cmocka_unit_test_teardown(a_draw_by_tokens_ends_before_the_budget, end),
