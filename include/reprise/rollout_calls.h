@@ -37,10 +37,11 @@ typedef enum rp_rollouts_action {
     RP_ROLLOUTS_ABORT = 4,
     /* Puts an item, or columns of it (group, index, first_version, last_version, columns).
      * `repeated` if nothing is new, `gone` if the group was removed or is too stale: `fate`
-     * says which. RP_EXISTS: a column exists with other values. May wait. */
+     * says which. RP_EXISTS: a column exists with other values. RP_INVALID: the group would
+     * have more than RP_ROLLOUT_GROUP_BYTES. May wait. */
     RP_ROLLOUTS_PUT = 5,
     /* Adds columns to an item (group, index, columns; replace). RP_EXISTS, as above, unless
-     * `replace` is set. RP_NOT_FOUND (no such group or item). May wait. */
+     * `replace` is set. RP_NOT_FOUND (no such group or item). RP_INVALID as above. May wait. */
     RP_ROLLOUTS_UPDATE = 6,
     RP_ROLLOUTS_ADVANCE = 7, /* sets the version, never to a lower one (version). RP_INVALID */
     /* Leases groups (consumer, groups, ttl_ns; min_groups, or column and tokens). `draw` has

@@ -27,12 +27,12 @@ typedef enum rp_rollout_op_kind {
     /* Puts the item `index` of a group; begins the group if there is none. If the item exists,
      * adds the columns that it does not have and joins the versions. If nothing is new, the
      * outcome is RP_ROLLOUT_REPEATED; if the group was removed, or is dropped now because the
-     * item is too stale, RP_ROLLOUT_GONE. RP_EXISTS (a column exists with other values).
-     * May wait. */
+     * item is too stale, RP_ROLLOUT_GONE. RP_EXISTS (a column exists with other values),
+     * RP_INVALID (the group would have more than RP_ROLLOUT_GROUP_BYTES). May wait. */
     RP_ROLLOUT_PUT = 3,
     /* Adds columns to an item. With `replace`, an existing column is replaced; readers that
      * have drawn it keep the old one. RP_ROLLOUT_REPEATED and RP_ROLLOUT_GONE as above.
-     * RP_NOT_FOUND (no such group or item), RP_EXISTS. May wait. */
+     * RP_NOT_FOUND (no such group or item), RP_EXISTS, RP_INVALID as above. May wait. */
     RP_ROLLOUT_UPDATE = 4,
     /* Sets the version. RP_ROLLOUT_REPEATED if it is the current one. RP_INVALID if it is
      * lower. */

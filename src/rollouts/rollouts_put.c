@@ -172,6 +172,15 @@ static uint64_t more_bytes(const rp_rollout_stored *item, const rp_rollout_store
     return item->bytes > before ? item->bytes - before : 0;
 }
 
+/* A group that is larger could not be drawn: no response would have room for it. */
+static rp_status check_group_bytes(const rp_rollout_work *w, uint64_t bytes)
+{
+    if (bytes <= RP_ROLLOUT_GROUP_BYTES) return RP_OK;
+    return rp_fail(w->err, RP_INVALID,
+                   "group '%.*s' would have %" PRIu64 " bytes, the limit is %d",
+                   (int)w->op->group.size, w->op->group.data, bytes, RP_ROLLOUT_GROUP_BYTES);
+}
+
 /* A put into a new group. */
 static rp_status put_first(rp_rollout_work *w)
 {
@@ -181,7 +190,8 @@ static rp_status put_first(rp_rollout_work *w)
     rp_status st;
 
     if (rp_rollout_is_stale(w->r, w->item->view.first_version)) return drop_put(w, NULL);
-    st = rp_rollout_check_room(w, &room);
+    st = check_group_bytes(w, room.bytes);
+    if (st == RP_OK) st = rp_rollout_check_room(w, &room);
     if (st == RP_OK) st = prepare(w, NULL, true, &b);
     if (st != RP_OK) return st;
     begin(w, &b, &room);
@@ -196,8 +206,10 @@ static rp_status change_item(rp_rollout_work *w, rp_rollout_group *group,
 {
     rp_rollout_room room = {.bytes = more_bytes(item, group->items[w->op->index]),
                             .group = group};
-    rp_status st = rp_rollout_check_room(w, &room);
+    rp_status st = RP_OK;
 
+    if (room.bytes > 0) st = check_group_bytes(w, group->bytes + room.bytes);
+    if (st == RP_OK) st = rp_rollout_check_room(w, &room);
     if (st != RP_OK) return st;
     rp_rollout_make_room(w, &room);
     commit(w, group, item);

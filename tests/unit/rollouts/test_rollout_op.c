@@ -132,6 +132,10 @@ static void fields_out_of_bounds_are_refused(void **state)
     const rp_rollout_column huge = {{"huge", 4}, {RP_INT64, {2, {INT64_MAX, 2}}, halves}};
     const rp_rollout_column large = {{"large", 5},
                                      {RP_UINT8, {1, {RP_ROLLOUT_ITEM_BYTES + 1}}, halves}};
+    const rp_rollout_column rows = {{"rows", 4}, {RP_UINT8, {2, {(int64_t)1 << 62, 0}}, NULL}};
+    const rp_rollout_column wide[] = {
+        {{"a", 1}, {RP_UINT8, {1, {RP_ROLLOUT_ITEM_BYTES}}, halves}},
+        {{"b", 1}, {RP_UINT8, {1, {1}}, halves}}};
     char long_name[RP_ROLLOUT_NAME_BYTES + 1];
     rp_rollout_op op = a_put();
 
@@ -157,6 +161,11 @@ static void fields_out_of_bounds_are_refused(void **state)
     op.columns = &huge;
     expect_refused(op, "bad shape");
     op.columns = &large;
+    expect_refused(op, "dimension above the limit");
+    op.columns = &rows; /* without elements, but a draw by tokens would count them */
+    expect_refused(op, "column 'rows' has a dimension above the limit");
+    op.columns = wide;
+    op.column_count = 2;
     expect_refused(op, "more bytes than the limit");
     expect_refused((rp_rollout_op){.kind = RP_ROLLOUT_UPDATE, .group = {"g", 1}},
                    "needs a column");

@@ -297,6 +297,36 @@ static void a_group_begins_below_three_quarters_of_the_bytes(void **state)
     assert_int_equal(rp_test_put(&t, "c", 1, 0, 1), RP_NO_RESOURCE); /* it can never fit */
 }
 
+static void a_group_has_at_most_the_bytes_that_can_be_drawn(void **state)
+{
+    (void)state;
+    const uint64_t costs = 1024 + 64 + 2 * 16 + 2 * (128 + 256 + 1);
+    const size_t half = RP_ROLLOUT_GROUP_BYTES / 2;
+    uint8_t *data = test_calloc(half, 1);
+    rp_rollout_column column = {{"x", 1}, {RP_UINT8, {.rank = 1}, data}};
+    rp_rollout_op op = {
+        .kind = RP_ROLLOUT_PUT, .group = {"g", 1}, .columns = &column, .column_count = 1};
+    rp_rollout_options o = rp_test_rollout_options(2);
+    o.max_bytes = (uint64_t)100 << 20;
+    start(&o);
+    column.tensor.shape.dims[0] = (int64_t)half;
+    assert_ok(rp_test_rollout(&t, op));
+
+    op.index = 1;
+    column.tensor.shape.dims[0] = (int64_t)(half - costs) + 1;
+    assert_fails(rp_test_rollout(&t, op), RP_INVALID, &t.err,
+                 "'g' would have 62914561 bytes, the limit is 62914560");
+    column.tensor.shape.dims[0]--;
+    assert_ok(rp_test_rollout(&t, op));
+    assert_fails(rp_test_update(&t, "g", 0, "reward", 1, false), RP_INVALID, &t.err, "limit");
+    op.kind = RP_ROLLOUT_UPDATE;
+    op.replace = true;
+    column.tensor.shape.dims[0] -= 1000; /* smaller */
+    assert_ok(rp_test_rollout(&t, op));
+    assert_ok(rp_test_update(&t, "g", 0, "reward", 1, false));
+    test_free(data);
+}
+
 static void a_draw_by_tokens_ends_before_the_budget(void **state)
 {
     (void)state;
@@ -517,6 +547,7 @@ RP_TESTS(rollouts)
         cmocka_unit_test_teardown(a_group_that_nobody_completes_or_draws_can_be_removed, end),
         cmocka_unit_test_teardown(full_rollouts_wait_or_evict_the_oldest, end),
         cmocka_unit_test_teardown(a_group_begins_below_three_quarters_of_the_bytes, end),
+        cmocka_unit_test_teardown(a_group_has_at_most_the_bytes_that_can_be_drawn, end),
         cmocka_unit_test_teardown(a_draw_by_tokens_ends_before_the_budget, end),
         cmocka_unit_test_teardown(a_draw_that_waits_needs_no_memory, end),
         cmocka_unit_test_teardown(groups_are_drawn_in_the_order_of_the_options, end),
