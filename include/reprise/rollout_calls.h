@@ -43,7 +43,8 @@ typedef enum rp_rollouts_action {
     /* Adds columns to an item (group, index, columns; replace). RP_EXISTS, as above, unless
      * `replace` is set. RP_NOT_FOUND (no such group or item). RP_INVALID as above. May wait. */
     RP_ROLLOUTS_UPDATE = 6,
-    RP_ROLLOUTS_ADVANCE = 7, /* sets the version, never to a lower one (version). RP_INVALID */
+    RP_ROLLOUTS_ADVANCE = 7, /* sets the version (version). `repeated`, with no effect, if it is
+                                not above the current one */
     /* Leases groups (consumer, groups, ttl_ns; min_groups, or column and tokens). `draw` has
      * them. With `column`, the draw ends before the first group with which the rows of that
      * column would be more than `tokens`. Waits until min_groups groups are ready.

@@ -384,7 +384,8 @@ class Rollouts:
                          columns=_columns(columns), replace=bool(replace))
 
     def advance(self, version: int, *, timeout: Optional[float] = None) -> int:
-        """Sets the version of the policy. Returns how many groups were dropped as too stale."""
+        """Sets the version of the policy; one that is not above the current one changes nothing.
+        Returns how many groups were dropped as too stale."""
         return int(self._call(_Action.ADVANCE, timeout, version=int(version))["removed"])
 
     def draw(self, groups: Optional[int] = None, *, tokens: Optional[int] = None,

@@ -34,14 +34,16 @@ typedef enum rp_rollout_op_kind {
      * have drawn it keep the old one. RP_ROLLOUT_REPEATED and RP_ROLLOUT_GONE as above.
      * RP_NOT_FOUND (no such group or item), RP_EXISTS, RP_INVALID as above. May wait. */
     RP_ROLLOUT_UPDATE = 4,
-    /* Sets the version. RP_ROLLOUT_REPEATED if it is the current one. RP_INVALID if it is
-     * lower. */
+    /* Sets the version. If it is not above the current one, nothing changes and the outcome is
+     * RP_ROLLOUT_REPEATED: a call that is repeated late does no harm. */
     RP_ROLLOUT_ADVANCE = 5,
     /* Leases groups to `consumer` until now_ns + ttl_ns: at most `groups` of those that are
      * ready, in the order of the options. If `column` is not empty, the draw ends before the
      * first group with which the rows of that column of all items would be more than `tokens`.
      * Waits until min_groups are ready, also if fewer have more than `tokens` rows; then the
-     * tokens may end it with fewer groups.
+     * tokens may end it with fewer groups. The number of the lease is above all that were
+     * given, and at least now_ns / 1000. So new rollouts under the name of dropped ones, and
+     * rollouts whose last operations were lost in a crash, do not give a number again.
      * RP_NOT_FOUND (no such consumer, or an item of the next group has no such column),
      * RP_PRECONDITION (the next group alone has more than `tokens` rows). */
     RP_ROLLOUT_DRAW = 6,
@@ -77,7 +79,8 @@ enum {
 typedef struct rp_rollout_op {
     rp_rollout_op_kind kind;
     /* The time by the clock of the caller, >= 0. The clock must go on after a restart, so it is
-     * the wall clock. A time before that of an earlier operation counts as that time. */
+     * the wall clock. It may go back, or have been ahead: each operation counts with its own
+     * time, and what began before ends at the time that was set then. */
     int64_t now_ns;
     int64_t ttl_ns;                      /* reserve, draw, renew: 1 to RP_ROLLOUT_MOST_TTL_NS */
     rp_string group;                     /* reserve, abort, put, update */

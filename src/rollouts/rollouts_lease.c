@@ -208,7 +208,7 @@ static void finish_draw(rp_rollout_work *w, const rp_rollout_lease *lease,
         rp_rollout_batch_add(batch, lease->groups[i]);
     }
     r->queues[lease->consumer].drawn += lease->count;
-    r->next_lease++;
+    r->next_lease = lease->id + 1;
     batch->lease = lease->id;
     batch->version = r->version;
     batch->expires_ns = lease->time.key;
@@ -260,6 +260,15 @@ static rp_status check_wait(rp_rollout_work *w, size_t consumer)
                                                         .bound = least});
 }
 
+/* The number of the next lease. It grows with the time, so that rollouts which do not know the
+ * numbers that others gave before them under the same name do not give them again. */
+static uint64_t next_lease(const rp_rollout_work *w)
+{
+    uint64_t by_time = (uint64_t)w->op->now_ns / 1000;
+
+    return w->r->next_lease > by_time ? w->r->next_lease : by_time;
+}
+
 rp_status rp_rollout_do_draw(rp_rollout_work *w)
 {
     rp_rollouts *r = w->r;
@@ -275,8 +284,8 @@ rp_status rp_rollout_do_draw(rp_rollout_work *w)
     lease = rp_rollout_lease_new(r, most);
     if (lease == NULL) return rp_fail_memory(w->err, lease_size(most));
     lease->consumer = consumer;
-    lease->id = r->next_lease;
-    lease->time.key = w->now_ns + w->op->ttl_ns;
+    lease->id = next_lease(w);
+    lease->time.key = w->op->now_ns + w->op->ttl_ns;
     st = pick(w, lease);
     if (st == RP_OK) {
         batch = rp_rollout_batch_new(&r->alloc, lease->count, r->options->group_size);
@@ -367,7 +376,7 @@ rp_status rp_rollout_do_renew(rp_rollout_work *w)
     rp_rollout_lease *lease = find_lease(w->r, w->op->lease);
 
     if (lease == NULL) return no_lease(w);
-    rp_rollout_heap_set_key(&w->r->lease_times, &lease->time, w->now_ns + w->op->ttl_ns);
+    rp_rollout_heap_set_key(&w->r->lease_times, &lease->time, w->op->now_ns + w->op->ttl_ns);
     w->result->changed = true;
     return RP_OK;
 }
@@ -377,7 +386,7 @@ static bool expire_one(rp_rollout_work *w)
     rp_rollouts *r = w->r;
     rp_rollout_node *node = rp_rollout_heap_first(&r->times);
 
-    if (node != NULL && node->key <= w->now_ns) {
+    if (node != NULL && node->key <= w->op->now_ns) {
         rp_rollout_remove(
             w, (rp_rollout_group *)(void *)((char *)node - offsetof(rp_rollout_group, time)),
             RP_ROLLOUT_EXPIRED);
@@ -385,7 +394,7 @@ static bool expire_one(rp_rollout_work *w)
         return true;
     }
     node = rp_rollout_heap_first(&r->lease_times);
-    if (node == NULL || node->key > w->now_ns) return false;
+    if (node == NULL || node->key > w->op->now_ns) return false;
     r->expired_leases++;
     w->result->expired_leases++;
     end_lease(w, (rp_rollout_lease *)(void *)node, false);

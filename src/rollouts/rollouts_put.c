@@ -74,7 +74,7 @@ rp_status rp_rollout_do_reserve(rp_rollout_work *w)
     } else if (group->ttl_ns > 0) {
         w->result->outcome = RP_ROLLOUT_REPEATED;
     }
-    rp_rollout_set_time(r, group, w->op->ttl_ns, w->now_ns + w->op->ttl_ns);
+    rp_rollout_set_time(r, group, w->op->ttl_ns, w->op->now_ns + w->op->ttl_ns);
     w->result->fate = rp_rollout_state(group);
     w->result->changed = true;
     return RP_OK;
@@ -158,9 +158,10 @@ static void commit(rp_rollout_work *w, rp_rollout_group *group, rp_rollout_store
 
     assert(w->replaced == NULL && w->op->index < group->size);
     if (w->op->kind == RP_ROLLOUT_PUT && group->ttl_ns > 0)
-        rp_rollout_set_time(r, group, group->ttl_ns, w->now_ns + group->ttl_ns);
+        rp_rollout_set_time(r, group, group->ttl_ns, w->op->now_ns + group->ttl_ns);
     w->replaced = rp_rollout_set_item(r, group, w->op->index, item);
     if (rp_rollout_make_ready(r, group)) w->result->releases = true;
+    if (w->replaced != NULL && item->bytes < w->replaced->bytes) w->result->releases = true;
     w->result->fate = rp_rollout_state(group);
     w->result->changed = true;
 }

@@ -347,8 +347,8 @@ static int next_ready(const model *m, int consumer, const model_result *res)
 
 static model_result do_draw(model *m, const model_op *op)
 {
-    model_lease *lease = &m->leases[m->next_lease];
     model_result res = {.status = RP_OK};
+    model_lease *lease;
     uint64_t left = op->tokens;
     uint32_t least = op->min_groups > 0 ? op->min_groups : 1;
     bool is_full = false;
@@ -377,6 +377,8 @@ static model_result do_draw(model *m, const model_op *op)
         left -= rows;
         res.drawn[res.drawn_count++] = group;
     }
+    if (m->next_lease < (uint64_t)m->now / 1000) m->next_lease = (uint64_t)m->now / 1000;
+    lease = &m->leases[m->next_lease];
     *lease = (model_lease){.is_there = true,
                            .consumer = op->consumer,
                            .count = res.drawn_count,
@@ -449,8 +451,7 @@ static model_result do_expire(model *m)
 
 static model_result do_advance(model *m, const model_op *op)
 {
-    if (op->version < m->version) return (model_result){.status = RP_INVALID};
-    if (op->version == m->version) return (model_result){.outcome = RP_ROLLOUT_REPEATED};
+    if (op->version <= m->version) return (model_result){.outcome = RP_ROLLOUT_REPEATED};
     m->version = op->version;
     drop_stale(m);
     return (model_result){.changed = true};
@@ -475,13 +476,8 @@ static model_result dispatch(model *m, const model_op *op)
 
 model_result model_apply(model *m, const model_op *op)
 {
-    int64_t before = m->now;
-    model_result res;
-
-    if (op->now > m->now) m->now = op->now;
-    res = dispatch(m, op);
-    if (!res.changed) m->now = before;
-    return res;
+    m->now = op->now;
+    return dispatch(m, op);
 }
 
 static void consumer_info(const model *m, int consumer, rp_rollout_consumer_info *out)

@@ -117,7 +117,10 @@ static void stale_groups_are_dropped_unless_they_are_leased(void **state)
     assert_ok(rp_test_put(&t, "late", 0, 0, 1));
     assert_int_equal(t.result.outcome, RP_ROLLOUT_GONE);
     assert_int_equal(rp_test_rollout_info(&t).stale, 3);
-    assert_fails(rp_test_advance(&t, 1), RP_INVALID, &t.err, "cannot go back");
+    assert_ok(rp_test_advance(&t, 1)); /* came late: it does not go back */
+    assert_int_equal(t.result.outcome, RP_ROLLOUT_REPEATED);
+    assert_int_equal(t.result.version, 2);
+    assert_false(t.result.changed);
 }
 
 static void a_consumer_waits_for_its_columns_and_draws_a_group_once(void **state)
@@ -161,6 +164,7 @@ static void an_existing_column_is_replaced_only_on_request(void **state)
     t.result.batch = NULL;
 
     assert_ok(rp_test_update(&t, "g", 0, "x", 2, true));
+    assert_false(t.result.releases); /* as large as before */
 
     assert_true(*(const float *)before->groups[0].items[0]->columns[1].tensor.data == 1);
     rp_rollout_batch_free((rp_rollout_batch *)(uintptr_t)before);
@@ -186,13 +190,59 @@ static void an_expired_lease_returns_its_groups(void **state)
     assert_fails(rp_test_lease(&t, RP_ROLLOUT_ACK, 1), RP_NOT_FOUND, &t.err, "has expired");
     assert_ok(rp_test_draw(&t, "", 2, 10));
     assert_memory_equal(rp_rollout_name_text(t.result.batch->groups[0].name).data, "a", 1);
-    assert_ok(rp_test_lease(&t, RP_ROLLOUT_RENEW, 2)); /* until 10 + 100 */
-    assert_ok(rp_test_expire(&t, 109));
+    assert_ok(rp_test_lease(&t, RP_ROLLOUT_RENEW, 2)); /* until 0 + 100 */
+    assert_ok(rp_test_expire(&t, 99));
     assert_int_equal(t.result.expired_leases, 0);
     assert_ok(rp_test_lease(&t, RP_ROLLOUT_ACK, 2));
     assert_ok(rp_test_lease(&t, RP_ROLLOUT_ACK, 2));
     assert_int_equal(t.result.outcome, RP_ROLLOUT_REPEATED);
     assert_int_equal(rp_test_lease(&t, RP_ROLLOUT_RELEASE, 2), RP_PRECONDITION);
+}
+
+static rp_status draw_at(int64_t now_ns)
+{
+    return rp_test_rollout(
+        &t,
+        (rp_rollout_op){.kind = RP_ROLLOUT_DRAW, .now_ns = now_ns, .groups = 1, .ttl_ns = 10});
+}
+
+static void a_clock_that_was_ahead_does_not_stop_the_time(void **state)
+{
+    (void)state;
+    rp_rollout_options o = rp_test_rollout_options(1);
+    start(&o);
+    assert_ok(rp_test_put(&t, "a", 0, 0, 1));
+    assert_ok(rp_test_rollout(&t, (rp_rollout_op){.kind = RP_ROLLOUT_ADVANCE,
+                                                  .now_ns = RP_ROLLOUT_MOST_NOW_NS,
+                                                  .version = 1}));
+
+    assert_ok(draw_at(100));
+    assert_int_equal(t.result.batch->expires_ns, 110);
+    assert_ok(rp_test_expire(&t, 110));
+    assert_int_equal(t.result.expired_leases, 1);
+}
+
+static void the_numbers_of_leases_grow_with_the_time(void **state)
+{
+    (void)state;
+    static const int64_t times[] = {5000000, 5000001, 4000000, 5002000, 5002000};
+    static const uint64_t numbers[] = {5000, 5001, 5002, 5003, 5004};
+    rp_rollout_options o = rp_test_rollout_options(1);
+    start(&o);
+    for (size_t i = 0; i < COUNT_OF(times); i++) {
+        char name[] = {(char)('a' + i), '\0'};
+
+        assert_ok(rp_test_put(&t, name, 0, 0, 1));
+        assert_ok(draw_at(times[i]));
+        assert_int_equal(t.result.batch->lease, numbers[i]);
+    }
+    rp_test_rollouts_deinit(&t);
+
+    start(&o); /* others of the same name: an old number is none of theirs */
+    assert_ok(rp_test_put(&t, "a", 0, 0, 1));
+    assert_ok(draw_at(6000000));
+    assert_int_equal(t.result.batch->lease, 6000);
+    assert_int_equal(rp_test_lease(&t, RP_ROLLOUT_ACK, 5004), RP_NOT_FOUND);
 }
 
 static void a_reservation_expires_unless_items_come(void **state)
@@ -321,8 +371,9 @@ static void a_group_has_at_most_the_bytes_that_can_be_drawn(void **state)
     assert_fails(rp_test_update(&t, "g", 0, "reward", 1, false), RP_INVALID, &t.err, "limit");
     op.kind = RP_ROLLOUT_UPDATE;
     op.replace = true;
-    column.tensor.shape.dims[0] -= 1000; /* smaller */
+    column.tensor.shape.dims[0] -= 1000; /* smaller: there is room for others */
     assert_ok(rp_test_rollout(&t, op));
+    assert_true(t.result.releases);
     assert_ok(rp_test_update(&t, "g", 0, "reward", 1, false));
     test_free(data);
 }
@@ -543,6 +594,8 @@ RP_TESTS(rollouts)
         cmocka_unit_test_teardown(a_consumer_waits_for_its_columns_and_draws_a_group_once, end),
         cmocka_unit_test_teardown(an_existing_column_is_replaced_only_on_request, end),
         cmocka_unit_test_teardown(an_expired_lease_returns_its_groups, end),
+        cmocka_unit_test_teardown(a_clock_that_was_ahead_does_not_stop_the_time, end),
+        cmocka_unit_test_teardown(the_numbers_of_leases_grow_with_the_time, end),
         cmocka_unit_test_teardown(a_reservation_expires_unless_items_come, end),
         cmocka_unit_test_teardown(a_group_that_nobody_completes_or_draws_can_be_removed, end),
         cmocka_unit_test_teardown(full_rollouts_wait_or_evict_the_oldest, end),
