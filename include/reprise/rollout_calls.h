@@ -29,24 +29,28 @@ typedef enum rp_rollouts_action {
     RP_ROLLOUTS_LIST = 2,   /* calls on_entry for the rollouts, or for all if `rollouts` is
                                empty, in the order of their names */
     /* Begins a group until ttl_ns from now (group, ttl_ns). Each put into it begins this time
-     * again. A reserved group is reserved again: `repeated`. May wait. */
+     * again. A reserved group is reserved again: `repeated`. A partial group without a
+     * reservation gets one. RP_EXISTS: the group is complete. May wait. */
     RP_ROLLOUTS_RESERVE = 3,
-    /* Removes a reserved group with its items (group). `gone` if it was removed before.
-     * RP_PRECONDITION: it has no reservation. */
+    /* Removes a group with its items (group). `gone` if it was removed before. RP_NOT_FOUND.
+     * RP_PRECONDITION: it is leased. */
     RP_ROLLOUTS_ABORT = 4,
     /* Puts an item, or columns of it (group, index, first_version, last_version, columns).
      * `repeated` if nothing is new, `gone` if the group was removed or is too stale: `fate`
-     * says which. RP_EXISTS: a column exists with other values. May wait. */
+     * says which. RP_EXISTS: a column exists with other values. RP_INVALID: the group would
+     * have more than RP_ROLLOUT_GROUP_BYTES. May wait. */
     RP_ROLLOUTS_PUT = 5,
     /* Adds columns to an item (group, index, columns; replace). RP_EXISTS, as above, unless
-     * `replace` is set. RP_NOT_FOUND (no such group or item). May wait. */
+     * `replace` is set. RP_NOT_FOUND (no such group or item). RP_INVALID as above. May wait. */
     RP_ROLLOUTS_UPDATE = 6,
-    RP_ROLLOUTS_ADVANCE = 7, /* sets the version, never to a lower one (version). RP_INVALID */
+    RP_ROLLOUTS_ADVANCE = 7, /* sets the version (version). `repeated`, with no effect, if it is
+                                not above the current one */
     /* Leases groups (consumer, groups, ttl_ns; min_groups, or column and tokens). `draw` has
      * them. With `column`, the draw ends before the first group with which the rows of that
-     * column would be more than `tokens`. Waits until min_groups groups are ready, or groups
-     * for all tokens. RP_PRECONDITION: the next group alone has more tokens. RP_NO_RESOURCE:
-     * the groups are larger than a message may be; they stay in the rollouts. */
+     * column would be more than `tokens`. Waits until min_groups groups are ready.
+     * RP_INVALID: min_groups is above max_groups. RP_PRECONDITION: the next group alone has
+     * more tokens. RP_NO_RESOURCE: the groups are larger than a message may be; they stay in
+     * the rollouts. */
     RP_ROLLOUTS_DRAW = 8,
     /* The consumer has consumed the groups of the lease (lease). `repeated` if that is known
      * already. RP_NOT_FOUND: the lease has expired or was released. */

@@ -25,10 +25,14 @@
 RP_BEGIN_DECLS
 
 enum {
-    RP_ROLLOUT_NAME_BYTES = 255,        /* of a name of rollouts, a group, a column, ... */
-    RP_ROLLOUT_GROUP_SIZE = 4096,       /* the most items of a group */
-    RP_ROLLOUT_COLUMNS = 256,           /* the most columns of an item */
-    RP_ROLLOUT_ITEM_BYTES = 64 << 20,   /* the most bytes of the columns of an item, together */
+    RP_ROLLOUT_NAME_BYTES = 255,      /* of a name of rollouts, a group, a column, ... */
+    RP_ROLLOUT_GROUP_SIZE = 4096,     /* the most items of a group */
+    RP_ROLLOUT_COLUMNS = 256,         /* the most columns of an item */
+    RP_ROLLOUT_ITEM_BYTES = 64 << 20, /* the most bytes of the columns of an item, together;
+                                         and the largest dimension of a column */
+    /* The most bytes of a group, as rp_rollout_info.bytes counts them. A response with one such
+     * group has at most 64 MiB, which is the default bound of a server and of a client. */
+    RP_ROLLOUT_GROUP_BYTES = 60 << 20,
     RP_ROLLOUT_CONSUMERS = 16,          /* the most consumers */
     RP_ROLLOUT_NEEDS = 64,              /* the most columns that a consumer needs */
     RP_ROLLOUT_MAX_GROUPS = 1 << 20,    /* the largest max_groups */

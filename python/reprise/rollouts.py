@@ -353,12 +353,12 @@ class Rollouts:
         return _entry(self._call(_Action.LIST, timeout)["entries"][0])
 
     def reserve(self, group: str, *, ttl: float = 600.0, timeout: Optional[float] = None) -> Put:
-        """Begins a group, for `ttl` seconds; each put into it begins this time again. Waits while
-        the limits allow no further group."""
+        """Begins a group, for `ttl` seconds; each put into it begins this time again. A partial group
+        that has no such time gets one. Waits while the limits allow no further group."""
         return self._put(_Action.RESERVE, timeout, group=group, ttl=_ns("ttl", ttl))
 
     def abort(self, group: str, *, timeout: Optional[float] = None) -> Put:
-        """Removes a reserved group, with the items that it has."""
+        """Removes a group that is not leased, with the items that it has."""
         return self._put(_Action.ABORT, timeout, group=group)
 
     def put(self, group: str, index: int, columns: Mapping[str, Any], *,
@@ -384,7 +384,8 @@ class Rollouts:
                          columns=_columns(columns), replace=bool(replace))
 
     def advance(self, version: int, *, timeout: Optional[float] = None) -> int:
-        """Sets the version of the policy. Returns how many groups were dropped as too stale."""
+        """Sets the version of the policy; one that is not above the current one changes nothing.
+        Returns how many groups were dropped as too stale."""
         return int(self._call(_Action.ADVANCE, timeout, version=int(version))["removed"])
 
     def draw(self, groups: Optional[int] = None, *, tokens: Optional[int] = None,
@@ -395,7 +396,7 @@ class Rollouts:
         Args:
           groups: how many. With `tokens`, the most that are drawn.
           tokens: a budget: as many groups as have at most that many rows of `column`.
-          min_groups: without `tokens`, how many are enough; None: `groups` of them.
+          min_groups: how many must be ready; None: `groups` of them, or 1 with `tokens`.
           consumer: its name.
           ttl: seconds until the lease ends. If the groups are not acknowledged by then, they are
             drawn again.

@@ -16,28 +16,34 @@ typedef enum rp_rollout_op_kind {
     /* Reserves a group until now_ns + ttl_ns. Each RP_ROLLOUT_PUT into it begins this time
      * again. The reservation ends when the group is complete. A group that was removed begins
      * anew. If the group is reserved already, its time begins again and the outcome is
-     * RP_ROLLOUT_REPEATED. RP_EXISTS (it has items and no reservation). May wait. */
+     * RP_ROLLOUT_REPEATED. A partial group without a reservation gets one, so that it can
+     * expire. RP_EXISTS (it is complete). May wait. */
     RP_ROLLOUT_RESERVE = 1,
-    /* Removes a reserved group, with the items that it has. If the group was removed before,
-     * the outcome is RP_ROLLOUT_GONE. RP_NOT_FOUND, RP_PRECONDITION (it has no reservation). */
+    /* Removes a group that is not leased, with the items that it has: a reserved or partial
+     * one that no producer will complete, or a complete one that no consumer will draw. If the
+     * group was removed before, the outcome is RP_ROLLOUT_GONE. RP_NOT_FOUND, RP_PRECONDITION
+     * (it is leased). */
     RP_ROLLOUT_ABORT = 2,
     /* Puts the item `index` of a group; begins the group if there is none. If the item exists,
      * adds the columns that it does not have and joins the versions. If nothing is new, the
      * outcome is RP_ROLLOUT_REPEATED; if the group was removed, or is dropped now because the
-     * item is too stale, RP_ROLLOUT_GONE. RP_EXISTS (a column exists with other values).
-     * May wait. */
+     * item is too stale, RP_ROLLOUT_GONE. RP_EXISTS (a column exists with other values),
+     * RP_INVALID (the group would have more than RP_ROLLOUT_GROUP_BYTES). May wait. */
     RP_ROLLOUT_PUT = 3,
     /* Adds columns to an item. With `replace`, an existing column is replaced; readers that
      * have drawn it keep the old one. RP_ROLLOUT_REPEATED and RP_ROLLOUT_GONE as above.
-     * RP_NOT_FOUND (no such group or item), RP_EXISTS. May wait. */
+     * RP_NOT_FOUND (no such group or item), RP_EXISTS, RP_INVALID as above. May wait. */
     RP_ROLLOUT_UPDATE = 4,
-    /* Sets the version. RP_ROLLOUT_REPEATED if it is the current one. RP_INVALID if it is
-     * lower. */
+    /* Sets the version. If it is not above the current one, nothing changes and the outcome is
+     * RP_ROLLOUT_REPEATED: a call that is repeated late does no harm. */
     RP_ROLLOUT_ADVANCE = 5,
     /* Leases groups to `consumer` until now_ns + ttl_ns: at most `groups` of those that are
      * ready, in the order of the options. If `column` is not empty, the draw ends before the
      * first group with which the rows of that column of all items would be more than `tokens`.
-     * Waits until min_groups are ready, or groups for all tokens.
+     * Waits until min_groups are ready, also if fewer have more than `tokens` rows; then the
+     * tokens may end it with fewer groups. The number of the lease is above all that were
+     * given, and at least now_ns / 1000. So new rollouts under the name of dropped ones, and
+     * rollouts whose last operations were lost in a crash, do not give a number again.
      * RP_NOT_FOUND (no such consumer, or an item of the next group has no such column),
      * RP_PRECONDITION (the next group alone has more than `tokens` rows). */
     RP_ROLLOUT_DRAW = 6,
@@ -73,7 +79,8 @@ enum {
 typedef struct rp_rollout_op {
     rp_rollout_op_kind kind;
     /* The time by the clock of the caller, >= 0. The clock must go on after a restart, so it is
-     * the wall clock. A time before that of an earlier operation counts as that time. */
+     * the wall clock. It may go back, or have been ahead: each operation counts with its own
+     * time, and what began before ends at the time that was set then. */
     int64_t now_ns;
     int64_t ttl_ns;                      /* reserve, draw, renew: 1 to RP_ROLLOUT_MOST_TTL_NS */
     rp_string group;                     /* reserve, abort, put, update */
@@ -86,7 +93,7 @@ typedef struct rp_rollout_op {
     int64_t version;     /* advance */
     rp_string consumer;  /* draw */
     uint32_t groups;     /* draw: >= 1; groups * group_size <= RP_ROLLOUT_DRAW_ITEMS */
-    uint32_t min_groups; /* draw: 1 to groups; 0 stands for 1 */
+    uint32_t min_groups; /* draw: 1 to groups, and to max_groups; 0 stands for 1 */
     rp_string column;    /* draw: may be empty */
     uint64_t tokens;     /* draw, with a column: >= 1 */
     uint64_t lease;      /* ack, release, renew */

@@ -38,6 +38,14 @@ const char *rp_rollout_fate_name(rp_rollout_fate fate)
     return fates[index < sizeof fates / sizeof fates[0] ? index : 0];
 }
 
+/* Also a shape without elements has few rows, so that rows can be counted and drawn. */
+static bool has_large_dimension(const rp_shape *shape)
+{
+    for (int32_t i = 0; i < shape->rank && i < RP_MAX_RANK; i++)
+        if (shape->dims[i] > RP_ROLLOUT_ITEM_BYTES) return true;
+    return false;
+}
+
 static rp_status check_column(const rp_rollout_column *c, size_t *bytes, rp_error *err)
 {
     rp_status st = rp_rollout_check_name(c->name, "a column", err);
@@ -55,6 +63,9 @@ static rp_status check_column(const rp_rollout_column *c, size_t *bytes, rp_erro
         !rp_size_mul(elements, rp_dtype_size(c->tensor.dtype), bytes))
         return rp_fail(err, RP_INVALID, "column '%.*s' has a bad shape", (int)c->name.size,
                        c->name.data);
+    if (has_large_dimension(&c->tensor.shape))
+        return rp_fail(err, RP_INVALID, "column '%.*s' has a dimension above the limit of %d",
+                       (int)c->name.size, c->name.data, RP_ROLLOUT_ITEM_BYTES);
     return RP_OK;
 }
 

@@ -220,11 +220,13 @@ static void read_bytes(const rp_pb_field *f, rp_rollout_op *op)
     }
 }
 
-/* Reads the fields into `op`, whose columns have room. */
+/* Reads the fields into `op`, whose columns have room. The last options count, and only they
+ * are parsed: a message may have many. */
 static rp_status read_fields(const rp_allocator *alloc, rp_pb_reader reader, rp_rollout_op *op,
                              rp_rollout_column *column, rp_error *err)
 {
     rp_rollout_options *options = NULL;
+    rp_bytes last = {NULL, 0};
     rp_status st = RP_OK;
     rp_pb_field f;
 
@@ -233,10 +235,10 @@ static rp_status read_fields(const rp_allocator *alloc, rp_pb_reader reader, rp_
         if (f.type != RP_PB_BYTES) continue;
         read_bytes(&f, op);
         if (f.number == 8) st = rp_rollout_column_read(f.data, f.size, column++, err);
-        if (f.number != 19) continue;
-        if (options != NULL) rp_rollout_options_free(options, alloc); /* the last one counts */
-        st = rp_rollout_options_read(alloc, f.data, f.size, &options, err);
+        if (f.number == 19) last = (rp_bytes){f.data, f.size};
     }
+    if (st == RP_OK && last.data != NULL)
+        st = rp_rollout_options_read(alloc, last.data, last.size, &options, err);
     op->options = options;
     return st;
 }

@@ -7,8 +7,9 @@
  *
  * Reference counted; any thread. One lock (rank RP_RANK_ROLLOUTS), held for one operation.
  * Columns are copied before the lock is taken and freed after it is released; readers share
- * them. A draw of k groups takes O(k log n) and one step for each item; other operations take
- * O(log n) for each group that they change, plus one step for each column of one item. */
+ * them. A draw of k groups takes O(k log n) and one step for each item; one that has to wait
+ * takes O(1) and allocates nothing. Other operations take O(log n) for each group that they
+ * change, plus one step for each column of one item. */
 #ifndef RP_ROLLOUTS_ROLLOUTS_H
 #define RP_ROLLOUTS_ROLLOUTS_H
 

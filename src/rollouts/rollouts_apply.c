@@ -173,12 +173,11 @@ rp_status rp_rollout_execute(rp_rollout_work *w)
                        r->name->text);
     assert(rp_mutex_is_held(&r->mu));
     assert(w->removed == NULL && w->forgotten == NULL && w->replaced == NULL);
-    w->now_ns = w->op->now_ns > r->now_ns ? w->op->now_ns : r->now_ns;
     st = dispatch(w);
     assert(st == RP_OK || !w->result->changed); /* a failed operation changes nothing */
     w->result->version = r->version;
     if (st == RP_OK && w->result->changed) {
-        r->now_ns = w->now_ns;
+        r->now_ns = w->op->now_ns;
         if (r->log != NULL) r->lsn = r->log->changed(r->log, r, w->op);
         rp_rollout_count_image(r);
     }

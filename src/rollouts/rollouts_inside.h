@@ -139,7 +139,8 @@ struct rp_rollouts {
     size_t need_count;
     rp_rollout_queue queues[RP_ROLLOUT_CONSUMERS];
 
-    int64_t now_ns, version;
+    int64_t now_ns; /* of the last change; images have it */
+    int64_t version;
     uint64_t next_number, next_ready, next_lease; /* from 1 */
 
     rp_map map;
@@ -171,7 +172,6 @@ typedef struct rp_rollout_work {
     const rp_rollout_op *op;
     rp_rollout_result *result;
     rp_error *err;
-    int64_t now_ns;
     rp_rollout_stored *item; /* made before the lock is taken; of a put or update */
     /* Freed after the lock is released. */
     rp_rollout_group *removed;

@@ -149,12 +149,12 @@ static rp_status spend(const rp_rollout_work *w, const rp_rollout_group *group, 
     return RP_OK;
 }
 
-/* Moves groups from the queue to the lease, until the lease or the tokens end. */
+/* Moves groups from the queue, which has enough, to the lease, until the lease or the tokens
+ * end. */
 static rp_status pick(rp_rollout_work *w, rp_rollout_lease *lease)
 {
     rp_rollout_heap *ready = &w->r->queues[lease->consumer].ready;
     uint64_t left = w->op->tokens;
-    uint64_t least = w->op->min_groups > 0 ? w->op->min_groups : 1;
     bool fits = true;
 
     while (lease->count < lease->capacity && ready->count > 0) {
@@ -166,11 +166,8 @@ static rp_status pick(rp_rollout_work *w, rp_rollout_lease *lease)
         rp_rollout_heap_remove(ready, &group->turns[lease->consumer].node);
         lease->groups[lease->count++] = group;
     }
-    if (lease->count >= least) return RP_OK;
-    return rp_rollout_must_wait(w, (rp_rollout_waiting){.limit = RP_ROLLOUT_BY_READY,
-                                                        .have = lease->count,
-                                                        .need = least - lease->count,
-                                                        .bound = least});
+    assert(lease->count >= 1); /* the first group fits, or it is an error */
+    return RP_OK;
 }
 
 static void put_back(rp_rollouts *r, rp_rollout_lease *lease)
@@ -211,7 +208,7 @@ static void finish_draw(rp_rollout_work *w, const rp_rollout_lease *lease,
         rp_rollout_batch_add(batch, lease->groups[i]);
     }
     r->queues[lease->consumer].drawn += lease->count;
-    r->next_lease++;
+    r->next_lease = lease->id + 1;
     batch->lease = lease->id;
     batch->version = r->version;
     batch->expires_ns = lease->time.key;
@@ -235,12 +232,41 @@ static rp_status check_draw(rp_rollout_work *w, size_t *consumer)
                        "a draw of %" PRIu32 " groups of %" PRIu32
                        " items is above the limit of %d items",
                        w->op->groups, o->group_size, RP_ROLLOUT_DRAW_ITEMS);
+    if (w->op->min_groups > o->max_groups)
+        return rp_fail(w->err, RP_INVALID,
+                       "min_groups is %" PRIu32 ", more than max_groups %" PRIu64
+                       ": so many groups are never there",
+                       w->op->min_groups, o->max_groups);
     *consumer = i;
-    if (r->lease_count < RP_ROLLOUT_LEASES) return RP_OK;
-    return rp_rollout_must_wait(w, (rp_rollout_waiting){.limit = RP_ROLLOUT_BY_LEASES,
-                                                        .have = r->lease_count,
-                                                        .need = 1,
-                                                        .bound = RP_ROLLOUT_LEASES});
+    return RP_OK;
+}
+
+/* Whether the draw has to wait, in O(1) and without memory: it is tried again and again. */
+static rp_status check_wait(rp_rollout_work *w, size_t consumer)
+{
+    const rp_rollouts *r = w->r;
+    uint64_t least = w->op->min_groups > 0 ? w->op->min_groups : 1;
+    uint64_t ready = r->queues[consumer].ready.count;
+
+    if (r->lease_count >= RP_ROLLOUT_LEASES)
+        return rp_rollout_must_wait(w, (rp_rollout_waiting){.limit = RP_ROLLOUT_BY_LEASES,
+                                                            .have = r->lease_count,
+                                                            .need = 1,
+                                                            .bound = RP_ROLLOUT_LEASES});
+    if (ready >= least) return RP_OK;
+    return rp_rollout_must_wait(w, (rp_rollout_waiting){.limit = RP_ROLLOUT_BY_READY,
+                                                        .have = ready,
+                                                        .need = least - ready,
+                                                        .bound = least});
+}
+
+/* The number of the next lease. It grows with the time, so that rollouts which do not know the
+ * numbers that others gave before them under the same name do not give them again. */
+static uint64_t next_lease(const rp_rollout_work *w)
+{
+    uint64_t by_time = (uint64_t)w->op->now_ns / 1000;
+
+    return w->r->next_lease > by_time ? w->r->next_lease : by_time;
 }
 
 rp_status rp_rollout_do_draw(rp_rollout_work *w)
@@ -251,14 +277,15 @@ rp_status rp_rollout_do_draw(rp_rollout_work *w)
     size_t consumer = 0, most;
     rp_status st = check_draw(w, &consumer);
 
+    if (st == RP_OK) st = check_wait(w, consumer);
     if (st != RP_OK) return st;
     most = r->queues[consumer].ready.count;
     if (most > w->op->groups) most = w->op->groups;
     lease = rp_rollout_lease_new(r, most);
     if (lease == NULL) return rp_fail_memory(w->err, lease_size(most));
     lease->consumer = consumer;
-    lease->id = r->next_lease;
-    lease->time.key = w->now_ns + w->op->ttl_ns;
+    lease->id = next_lease(w);
+    lease->time.key = w->op->now_ns + w->op->ttl_ns;
     st = pick(w, lease);
     if (st == RP_OK) {
         batch = rp_rollout_batch_new(&r->alloc, lease->count, r->options->group_size);
@@ -349,7 +376,7 @@ rp_status rp_rollout_do_renew(rp_rollout_work *w)
     rp_rollout_lease *lease = find_lease(w->r, w->op->lease);
 
     if (lease == NULL) return no_lease(w);
-    rp_rollout_heap_set_key(&w->r->lease_times, &lease->time, w->now_ns + w->op->ttl_ns);
+    rp_rollout_heap_set_key(&w->r->lease_times, &lease->time, w->op->now_ns + w->op->ttl_ns);
     w->result->changed = true;
     return RP_OK;
 }
@@ -359,7 +386,7 @@ static bool expire_one(rp_rollout_work *w)
     rp_rollouts *r = w->r;
     rp_rollout_node *node = rp_rollout_heap_first(&r->times);
 
-    if (node != NULL && node->key <= w->now_ns) {
+    if (node != NULL && node->key <= w->op->now_ns) {
         rp_rollout_remove(
             w, (rp_rollout_group *)(void *)((char *)node - offsetof(rp_rollout_group, time)),
             RP_ROLLOUT_EXPIRED);
@@ -367,7 +394,7 @@ static bool expire_one(rp_rollout_work *w)
         return true;
     }
     node = rp_rollout_heap_first(&r->lease_times);
-    if (node == NULL || node->key > w->now_ns) return false;
+    if (node == NULL || node->key > w->op->now_ns) return false;
     r->expired_leases++;
     w->result->expired_leases++;
     end_lease(w, (rp_rollout_lease *)(void *)node, false);

@@ -71,11 +71,7 @@ rp_status rp_rollout_do_advance(rp_rollout_work *w)
 {
     rp_rollouts *r = w->r;
 
-    if (w->op->version < r->version)
-        return rp_fail(w->err, RP_INVALID,
-                       "the version is %" PRId64 " and cannot go back to %" PRId64, r->version,
-                       w->op->version);
-    if (w->op->version == r->version) {
+    if (w->op->version <= r->version) {
         w->result->outcome = RP_ROLLOUT_REPEATED;
         return RP_OK;
     }

@@ -62,7 +62,7 @@ rp_status rp_rollout_do_reserve(rp_rollout_work *w)
     beginning b;
     rp_status st;
 
-    if (group != NULL && group->ttl_ns == 0)
+    if (group != NULL && group->item_count == group->size)
         return rp_fail(w->err, RP_EXISTS, "group '%.*s' is %s", (int)w->op->group.size,
                        w->op->group.data, rp_rollout_fate_name(rp_rollout_state(group)));
     if (group == NULL) {
@@ -71,10 +71,10 @@ rp_status rp_rollout_do_reserve(rp_rollout_work *w)
         if (st != RP_OK) return st;
         begin(w, &b, &room);
         group = b.group;
-    } else {
+    } else if (group->ttl_ns > 0) {
         w->result->outcome = RP_ROLLOUT_REPEATED;
     }
-    rp_rollout_set_time(r, group, w->op->ttl_ns, w->now_ns + w->op->ttl_ns);
+    rp_rollout_set_time(r, group, w->op->ttl_ns, w->op->now_ns + w->op->ttl_ns);
     w->result->fate = rp_rollout_state(group);
     w->result->changed = true;
     return RP_OK;
@@ -88,10 +88,9 @@ rp_status rp_rollout_do_abort(rp_rollout_work *w)
         return rp_fail(w->err, RP_NOT_FOUND, "there is no group '%.*s'", (int)w->op->group.size,
                        w->op->group.data);
     if (entry->group == NULL) return gone(w, entry);
-    if (entry->group->ttl_ns == 0)
-        return rp_fail(w->err, RP_PRECONDITION, "group '%.*s' is %s and has no reservation",
-                       (int)w->op->group.size, w->op->group.data,
-                       rp_rollout_fate_name(rp_rollout_state(entry->group)));
+    if (entry->group->lease_count > 0)
+        return rp_fail(w->err, RP_PRECONDITION, "group '%.*s' is leased",
+                       (int)w->op->group.size, w->op->group.data);
     rp_rollout_remove(w, entry->group, RP_ROLLOUT_ABORTED);
     w->result->fate = RP_ROLLOUT_ABORTED;
     w->result->changed = true;
@@ -159,9 +158,10 @@ static void commit(rp_rollout_work *w, rp_rollout_group *group, rp_rollout_store
 
     assert(w->replaced == NULL && w->op->index < group->size);
     if (w->op->kind == RP_ROLLOUT_PUT && group->ttl_ns > 0)
-        rp_rollout_set_time(r, group, group->ttl_ns, w->now_ns + group->ttl_ns);
+        rp_rollout_set_time(r, group, group->ttl_ns, w->op->now_ns + group->ttl_ns);
     w->replaced = rp_rollout_set_item(r, group, w->op->index, item);
     if (rp_rollout_make_ready(r, group)) w->result->releases = true;
+    if (w->replaced != NULL && item->bytes < w->replaced->bytes) w->result->releases = true;
     w->result->fate = rp_rollout_state(group);
     w->result->changed = true;
 }
@@ -173,6 +173,15 @@ static uint64_t more_bytes(const rp_rollout_stored *item, const rp_rollout_store
     return item->bytes > before ? item->bytes - before : 0;
 }
 
+/* A group that is larger could not be drawn: no response would have room for it. */
+static rp_status check_group_bytes(const rp_rollout_work *w, uint64_t bytes)
+{
+    if (bytes <= RP_ROLLOUT_GROUP_BYTES) return RP_OK;
+    return rp_fail(w->err, RP_INVALID,
+                   "group '%.*s' would have %" PRIu64 " bytes, the limit is %d",
+                   (int)w->op->group.size, w->op->group.data, bytes, RP_ROLLOUT_GROUP_BYTES);
+}
+
 /* A put into a new group. */
 static rp_status put_first(rp_rollout_work *w)
 {
@@ -182,7 +191,8 @@ static rp_status put_first(rp_rollout_work *w)
     rp_status st;
 
     if (rp_rollout_is_stale(w->r, w->item->view.first_version)) return drop_put(w, NULL);
-    st = rp_rollout_check_room(w, &room);
+    st = check_group_bytes(w, room.bytes);
+    if (st == RP_OK) st = rp_rollout_check_room(w, &room);
     if (st == RP_OK) st = prepare(w, NULL, true, &b);
     if (st != RP_OK) return st;
     begin(w, &b, &room);
@@ -197,8 +207,10 @@ static rp_status change_item(rp_rollout_work *w, rp_rollout_group *group,
 {
     rp_rollout_room room = {.bytes = more_bytes(item, group->items[w->op->index]),
                             .group = group};
-    rp_status st = rp_rollout_check_room(w, &room);
+    rp_status st = RP_OK;
 
+    if (room.bytes > 0) st = check_group_bytes(w, group->bytes + room.bytes);
+    if (st == RP_OK) st = rp_rollout_check_room(w, &room);
     if (st != RP_OK) return st;
     rp_rollout_make_room(w, &room);
     commit(w, group, item);

@@ -120,6 +120,7 @@ static model_op choose_op(run *x)
 
     choose_item(x, &op);
     op.now = x->m.now + (int64_t)below(x, 20) - 5;
+    if (one_in(x, 100)) op.now += (int64_t)below(x, 400000) - 100000; /* the clock was set */
     if (op.now < 0) op.now = 0;
     op.ttl = 1 + (int64_t)below(x, 200);
     op.replace = one_in(x, 2);

@@ -203,9 +203,10 @@ static model_result do_reserve(model *m, const model_op *op)
     model_group *g = &m->groups[op->group];
     model_result res = {.status = RP_OK, .changed = true};
 
-    if (g->is_there && g->ttl == 0) return (model_result){.status = RP_EXISTS};
+    if (g->is_there && count_items(m, g) == (int)m->o.group_size)
+        return (model_result){.status = RP_EXISTS};
     if (g->is_there) {
-        res.outcome = RP_ROLLOUT_REPEATED;
+        res.outcome = g->ttl > 0 ? RP_ROLLOUT_REPEATED : RP_ROLLOUT_DONE;
     } else {
         res = make_room(m, true, base_cost(m), op->group);
         if (res.status != RP_OK) return res;
@@ -225,7 +226,7 @@ static model_result do_abort(model *m, const model_op *op)
     if (!g->is_there && g->fate == RP_ROLLOUT_UNKNOWN)
         return (model_result){.status = RP_NOT_FOUND};
     if (!g->is_there) return (model_result){.outcome = RP_ROLLOUT_GONE, .fate = g->fate};
-    if (g->ttl == 0) return (model_result){.status = RP_PRECONDITION};
+    if (is_leased(m, g)) return (model_result){.status = RP_PRECONDITION};
     remove_group(m, g, RP_ROLLOUT_ABORTED);
     return (model_result){.changed = true, .fate = RP_ROLLOUT_ABORTED};
 }
@@ -346,14 +347,20 @@ static int next_ready(const model *m, int consumer, const model_result *res)
 
 static model_result do_draw(model *m, const model_op *op)
 {
-    model_lease *lease = &m->leases[m->next_lease];
     model_result res = {.status = RP_OK};
+    model_lease *lease;
     uint64_t left = op->tokens;
     uint32_t least = op->min_groups > 0 ? op->min_groups : 1;
     bool is_full = false;
+    model_result all = {.status = RP_OK};
     int group;
 
     if (op->consumer >= m->consumers) return (model_result){.status = RP_NOT_FOUND};
+    if (op->min_groups > m->o.max_groups) return (model_result){.status = RP_INVALID};
+    while ((group = next_ready(m, op->consumer, &all)) >= 0)
+        all.drawn[all.drawn_count++] = group;
+    if (all.drawn_count < (int)least)
+        return (model_result){.status = RP_DEADLINE, .limit = RP_ROLLOUT_BY_READY};
     while (!is_full && res.drawn_count < (int)op->groups &&
            (group = next_ready(m, op->consumer, &res)) >= 0) {
         uint64_t rows = 0;
@@ -370,8 +377,8 @@ static model_result do_draw(model *m, const model_op *op)
         left -= rows;
         res.drawn[res.drawn_count++] = group;
     }
-    if (!is_full && res.drawn_count < (int)least)
-        return (model_result){.status = RP_DEADLINE, .limit = RP_ROLLOUT_BY_READY};
+    if (m->next_lease < (uint64_t)m->now / 1000) m->next_lease = (uint64_t)m->now / 1000;
+    lease = &m->leases[m->next_lease];
     *lease = (model_lease){.is_there = true,
                            .consumer = op->consumer,
                            .count = res.drawn_count,
@@ -444,8 +451,7 @@ static model_result do_expire(model *m)
 
 static model_result do_advance(model *m, const model_op *op)
 {
-    if (op->version < m->version) return (model_result){.status = RP_INVALID};
-    if (op->version == m->version) return (model_result){.outcome = RP_ROLLOUT_REPEATED};
+    if (op->version <= m->version) return (model_result){.outcome = RP_ROLLOUT_REPEATED};
     m->version = op->version;
     drop_stale(m);
     return (model_result){.changed = true};
@@ -470,13 +476,8 @@ static model_result dispatch(model *m, const model_op *op)
 
 model_result model_apply(model *m, const model_op *op)
 {
-    int64_t before = m->now;
-    model_result res;
-
-    if (op->now > m->now) m->now = op->now;
-    res = dispatch(m, op);
-    if (!res.changed) m->now = before;
-    return res;
+    m->now = op->now;
+    return dispatch(m, op);
 }
 
 static void consumer_info(const model *m, int consumer, rp_rollout_consumer_info *out)

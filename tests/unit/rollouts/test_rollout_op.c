@@ -94,6 +94,26 @@ static void options_are_read_as_they_were_written(void **state)
     rp_rollout_op_deinit(&read, &alloc);
 }
 
+static void the_last_options_count_and_others_are_not_parsed(void **state)
+{
+    (void)state;
+    const uint8_t malformed[] = {0x9a, 0x01 /* field 19, bytes */, 1, 0xff};
+    rp_rollout_options o;
+    rp_rollout_op op = {.kind = RP_ROLLOUT_CONFIGURE, .options = &o}, read;
+    rp_rollout_options_init(&o);
+
+    rp_buf_append(&out, malformed, sizeof malformed);
+    assert_int_equal(rp_rollout_op_read(&alloc, out.data, out.size, &read, &err), RP_INVALID);
+    for (uint32_t size = 1; size <= 3; size++) {
+        o.group_size = size;
+        rp_rollout_op_write(&out, &op);
+    }
+    assert_ok_err(rp_rollout_op_read(&alloc, out.data, out.size, &read, &err), &err);
+
+    assert_int_equal(read.options->group_size, 3);
+    rp_rollout_op_deinit(&read, &alloc);
+}
+
 static void a_cut_off_operation_is_refused(void **state)
 {
     (void)state;
@@ -132,6 +152,10 @@ static void fields_out_of_bounds_are_refused(void **state)
     const rp_rollout_column huge = {{"huge", 4}, {RP_INT64, {2, {INT64_MAX, 2}}, halves}};
     const rp_rollout_column large = {{"large", 5},
                                      {RP_UINT8, {1, {RP_ROLLOUT_ITEM_BYTES + 1}}, halves}};
+    const rp_rollout_column rows = {{"rows", 4}, {RP_UINT8, {2, {(int64_t)1 << 62, 0}}, NULL}};
+    const rp_rollout_column wide[] = {
+        {{"a", 1}, {RP_UINT8, {1, {RP_ROLLOUT_ITEM_BYTES}}, halves}},
+        {{"b", 1}, {RP_UINT8, {1, {1}}, halves}}};
     char long_name[RP_ROLLOUT_NAME_BYTES + 1];
     rp_rollout_op op = a_put();
 
@@ -157,6 +181,11 @@ static void fields_out_of_bounds_are_refused(void **state)
     op.columns = &huge;
     expect_refused(op, "bad shape");
     op.columns = &large;
+    expect_refused(op, "dimension above the limit");
+    op.columns = &rows; /* without elements, but a draw by tokens would count them */
+    expect_refused(op, "column 'rows' has a dimension above the limit");
+    op.columns = wide;
+    op.column_count = 2;
     expect_refused(op, "more bytes than the limit");
     expect_refused((rp_rollout_op){.kind = RP_ROLLOUT_UPDATE, .group = {"g", 1}},
                    "needs a column");
@@ -217,6 +246,8 @@ RP_TESTS(rollout_op)
                                         nothing_is_left),
         cmocka_unit_test_setup_teardown(options_are_read_as_they_were_written, set_up,
                                         nothing_is_left),
+        cmocka_unit_test_setup_teardown(the_last_options_count_and_others_are_not_parsed,
+                                        set_up, nothing_is_left),
         cmocka_unit_test_setup_teardown(a_cut_off_operation_is_refused, set_up,
                                         nothing_is_left),
         cmocka_unit_test_setup_teardown(fields_out_of_bounds_are_refused, set_up,

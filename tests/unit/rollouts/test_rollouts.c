@@ -15,6 +15,12 @@ static int end(void **state)
     return 0;
 }
 
+static rp_status abort_group(const char *group)
+{
+    return rp_test_rollout(
+        &t, (rp_rollout_op){.kind = RP_ROLLOUT_ABORT, .group = rp_test_text(group)});
+}
+
 static void a_group_is_drawn_when_it_is_complete(void **state)
 {
     (void)state;
@@ -80,8 +86,7 @@ static void the_limiter_counts_reserved_and_accepted_groups(void **state)
     assert_int_equal(t.result.waiting.bound, 4);
     assert_int_equal(t.result.waiting.needs_version, 11);
     /* a group that is aborted makes room, and so does a version */
-    assert_ok(rp_test_rollout(
-        &t, (rp_rollout_op){.kind = RP_ROLLOUT_ABORT, .group = rp_test_text("d")}));
+    assert_ok(abort_group("d"));
     assert_ok(rp_test_put(&t, "e", 0, 10, 1));
     assert_int_equal(rp_test_reserve(&t, "f", 10), RP_DEADLINE);
     assert_ok(rp_test_advance(&t, 11));
@@ -112,7 +117,10 @@ static void stale_groups_are_dropped_unless_they_are_leased(void **state)
     assert_ok(rp_test_put(&t, "late", 0, 0, 1));
     assert_int_equal(t.result.outcome, RP_ROLLOUT_GONE);
     assert_int_equal(rp_test_rollout_info(&t).stale, 3);
-    assert_fails(rp_test_advance(&t, 1), RP_INVALID, &t.err, "cannot go back");
+    assert_ok(rp_test_advance(&t, 1)); /* came late: it does not go back */
+    assert_int_equal(t.result.outcome, RP_ROLLOUT_REPEATED);
+    assert_int_equal(t.result.version, 2);
+    assert_false(t.result.changed);
 }
 
 static void a_consumer_waits_for_its_columns_and_draws_a_group_once(void **state)
@@ -156,6 +164,7 @@ static void an_existing_column_is_replaced_only_on_request(void **state)
     t.result.batch = NULL;
 
     assert_ok(rp_test_update(&t, "g", 0, "x", 2, true));
+    assert_false(t.result.releases); /* as large as before */
 
     assert_true(*(const float *)before->groups[0].items[0]->columns[1].tensor.data == 1);
     rp_rollout_batch_free((rp_rollout_batch *)(uintptr_t)before);
@@ -181,13 +190,59 @@ static void an_expired_lease_returns_its_groups(void **state)
     assert_fails(rp_test_lease(&t, RP_ROLLOUT_ACK, 1), RP_NOT_FOUND, &t.err, "has expired");
     assert_ok(rp_test_draw(&t, "", 2, 10));
     assert_memory_equal(rp_rollout_name_text(t.result.batch->groups[0].name).data, "a", 1);
-    assert_ok(rp_test_lease(&t, RP_ROLLOUT_RENEW, 2)); /* until 10 + 100 */
-    assert_ok(rp_test_expire(&t, 109));
+    assert_ok(rp_test_lease(&t, RP_ROLLOUT_RENEW, 2)); /* until 0 + 100 */
+    assert_ok(rp_test_expire(&t, 99));
     assert_int_equal(t.result.expired_leases, 0);
     assert_ok(rp_test_lease(&t, RP_ROLLOUT_ACK, 2));
     assert_ok(rp_test_lease(&t, RP_ROLLOUT_ACK, 2));
     assert_int_equal(t.result.outcome, RP_ROLLOUT_REPEATED);
     assert_int_equal(rp_test_lease(&t, RP_ROLLOUT_RELEASE, 2), RP_PRECONDITION);
+}
+
+static rp_status draw_at(int64_t now_ns)
+{
+    return rp_test_rollout(
+        &t,
+        (rp_rollout_op){.kind = RP_ROLLOUT_DRAW, .now_ns = now_ns, .groups = 1, .ttl_ns = 10});
+}
+
+static void a_clock_that_was_ahead_does_not_stop_the_time(void **state)
+{
+    (void)state;
+    rp_rollout_options o = rp_test_rollout_options(1);
+    start(&o);
+    assert_ok(rp_test_put(&t, "a", 0, 0, 1));
+    assert_ok(rp_test_rollout(&t, (rp_rollout_op){.kind = RP_ROLLOUT_ADVANCE,
+                                                  .now_ns = RP_ROLLOUT_MOST_NOW_NS,
+                                                  .version = 1}));
+
+    assert_ok(draw_at(100));
+    assert_int_equal(t.result.batch->expires_ns, 110);
+    assert_ok(rp_test_expire(&t, 110));
+    assert_int_equal(t.result.expired_leases, 1);
+}
+
+static void the_numbers_of_leases_grow_with_the_time(void **state)
+{
+    (void)state;
+    static const int64_t times[] = {5000000, 5000001, 4000000, 5002000, 5002000};
+    static const uint64_t numbers[] = {5000, 5001, 5002, 5003, 5004};
+    rp_rollout_options o = rp_test_rollout_options(1);
+    start(&o);
+    for (size_t i = 0; i < COUNT_OF(times); i++) {
+        char name[] = {(char)('a' + i), '\0'};
+
+        assert_ok(rp_test_put(&t, name, 0, 0, 1));
+        assert_ok(draw_at(times[i]));
+        assert_int_equal(t.result.batch->lease, numbers[i]);
+    }
+    rp_test_rollouts_deinit(&t);
+
+    start(&o); /* others of the same name: an old number is none of theirs */
+    assert_ok(rp_test_put(&t, "a", 0, 0, 1));
+    assert_ok(draw_at(6000000));
+    assert_int_equal(t.result.batch->lease, 6000);
+    assert_int_equal(rp_test_lease(&t, RP_ROLLOUT_ACK, 5004), RP_NOT_FOUND);
 }
 
 static void a_reservation_expires_unless_items_come(void **state)
@@ -213,6 +268,40 @@ static void a_reservation_expires_unless_items_come(void **state)
     assert_ok(rp_test_expire(&t, 1000));
     assert_int_equal(rp_test_fate(&t, "b"), RP_ROLLOUT_COMPLETE);
     assert_int_equal(rp_test_reserve(&t, "b", 10), RP_EXISTS);
+}
+
+static void a_group_that_nobody_completes_or_draws_can_be_removed(void **state)
+{
+    (void)state;
+    rp_rollout_options o = rp_test_rollout_options(2);
+    o.max_staleness = 0;
+    o.staleness = RP_ROLLOUT_WAIT;
+    o.groups_per_version = 3;
+    start(&o);
+    assert_ok(rp_test_put(&t, "late", 0, 0, 1));
+    assert_ok(rp_test_put(&t, "partial", 0, 0, 1));
+    for (uint32_t i = 0; i < 2; i++) assert_ok(rp_test_put(&t, "complete", i, 0, 1));
+    assert_int_equal(rp_test_reserve(&t, "next", 10), RP_DEADLINE);
+
+    assert_ok(rp_test_reserve(&t, "late", 10)); /* it has an item, and can expire now */
+    assert_int_equal(t.result.outcome, RP_ROLLOUT_DONE);
+    assert_int_equal(t.result.fate, RP_ROLLOUT_PARTIAL);
+    assert_ok(rp_test_reserve(&t, "late", 10));
+    assert_int_equal(t.result.outcome, RP_ROLLOUT_REPEATED);
+    assert_ok(rp_test_expire(&t, 10));
+    assert_int_equal(rp_test_fate(&t, "late"), RP_ROLLOUT_EXPIRED);
+    assert_ok(abort_group("partial"));
+    assert_true(t.result.releases);
+    assert_ok(rp_test_draw(&t, "", 1, 10));
+    assert_fails(abort_group("complete"), RP_PRECONDITION, &t.err, "'complete' is leased");
+    assert_ok(rp_test_lease(&t, RP_ROLLOUT_RELEASE, 1));
+    assert_ok(abort_group("complete"));
+    assert_int_equal(t.result.fate, RP_ROLLOUT_ABORTED);
+
+    assert_int_equal(rp_test_rollout_info(&t).aborted, 2);
+    assert_int_equal(rp_test_rollout_info(&t).begun, 0);
+    assert_int_equal(rp_test_draw(&t, "", 1, 10), RP_DEADLINE);
+    assert_int_equal(abort_group("unknown"), RP_NOT_FOUND);
 }
 
 static void full_rollouts_wait_or_evict_the_oldest(void **state)
@@ -258,6 +347,37 @@ static void a_group_begins_below_three_quarters_of_the_bytes(void **state)
     assert_int_equal(rp_test_put(&t, "c", 1, 0, 1), RP_NO_RESOURCE); /* it can never fit */
 }
 
+static void a_group_has_at_most_the_bytes_that_can_be_drawn(void **state)
+{
+    (void)state;
+    const uint64_t costs = 1024 + 64 + 2 * 16 + 2 * (128 + 256 + 1);
+    const size_t half = RP_ROLLOUT_GROUP_BYTES / 2;
+    uint8_t *data = test_calloc(half, 1);
+    rp_rollout_column column = {{"x", 1}, {RP_UINT8, {.rank = 1}, data}};
+    rp_rollout_op op = {
+        .kind = RP_ROLLOUT_PUT, .group = {"g", 1}, .columns = &column, .column_count = 1};
+    rp_rollout_options o = rp_test_rollout_options(2);
+    o.max_bytes = (uint64_t)100 << 20;
+    start(&o);
+    column.tensor.shape.dims[0] = (int64_t)half;
+    assert_ok(rp_test_rollout(&t, op));
+
+    op.index = 1;
+    column.tensor.shape.dims[0] = (int64_t)(half - costs) + 1;
+    assert_fails(rp_test_rollout(&t, op), RP_INVALID, &t.err,
+                 "'g' would have 62914561 bytes, the limit is 62914560");
+    column.tensor.shape.dims[0]--;
+    assert_ok(rp_test_rollout(&t, op));
+    assert_fails(rp_test_update(&t, "g", 0, "reward", 1, false), RP_INVALID, &t.err, "limit");
+    op.kind = RP_ROLLOUT_UPDATE;
+    op.replace = true;
+    column.tensor.shape.dims[0] -= 1000; /* smaller: there is room for others */
+    assert_ok(rp_test_rollout(&t, op));
+    assert_true(t.result.releases);
+    assert_ok(rp_test_update(&t, "g", 0, "reward", 1, false));
+    test_free(data);
+}
+
 static void a_draw_by_tokens_ends_before_the_budget(void **state)
 {
     (void)state;
@@ -282,6 +402,32 @@ static void a_draw_by_tokens_ends_before_the_budget(void **state)
     draw.min_groups = 2;
     assert_int_equal(rp_test_rollout(&t, draw), RP_DEADLINE);
     assert_int_equal(rp_test_rollout_info(&t).staleness[0], 2);
+}
+
+static void a_draw_that_waits_needs_no_memory(void **state)
+{
+    (void)state;
+    rp_rollout_op draw = {.kind = RP_ROLLOUT_DRAW, .groups = 3, .min_groups = 3, .ttl_ns = 10};
+    rp_rollout_options o = rp_test_rollout_options(1);
+    o.max_groups = 4;
+    start(&o);
+    assert_ok(rp_test_put(&t, "a", 0, 0, 5));
+    assert_ok(rp_test_put(&t, "b", 0, 0, 6));
+
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&t.oom.left, 0);
+        assert_fails(rp_test_rollout(&t, draw), RP_DEADLINE, &t.err, "the draw needs 3");
+        assert_int_equal(t.result.waiting.have, 2);
+        assert_int_equal(t.result.waiting.need, 1);
+        draw.column = rp_test_text("tokens");
+        draw.tokens = 5; /* "a" has as many, and the draw waits for groups all the same */
+    }
+    atomic_store(&t.oom.left, RP_TEST_OOM_UNLIMITED);
+    assert_ok(rp_test_put(&t, "c", 0, 0, 1));
+    assert_ok(rp_test_rollout(&t, draw));
+    assert_int_equal(t.result.batch->count, 1);
+    draw.groups = draw.min_groups = 5;
+    assert_fails(rp_test_rollout(&t, draw), RP_INVALID, &t.err, "more than max_groups 4");
 }
 
 static void groups_are_drawn_in_the_order_of_the_options(void **state)
@@ -448,10 +594,15 @@ RP_TESTS(rollouts)
         cmocka_unit_test_teardown(a_consumer_waits_for_its_columns_and_draws_a_group_once, end),
         cmocka_unit_test_teardown(an_existing_column_is_replaced_only_on_request, end),
         cmocka_unit_test_teardown(an_expired_lease_returns_its_groups, end),
+        cmocka_unit_test_teardown(a_clock_that_was_ahead_does_not_stop_the_time, end),
+        cmocka_unit_test_teardown(the_numbers_of_leases_grow_with_the_time, end),
         cmocka_unit_test_teardown(a_reservation_expires_unless_items_come, end),
+        cmocka_unit_test_teardown(a_group_that_nobody_completes_or_draws_can_be_removed, end),
         cmocka_unit_test_teardown(full_rollouts_wait_or_evict_the_oldest, end),
         cmocka_unit_test_teardown(a_group_begins_below_three_quarters_of_the_bytes, end),
+        cmocka_unit_test_teardown(a_group_has_at_most_the_bytes_that_can_be_drawn, end),
         cmocka_unit_test_teardown(a_draw_by_tokens_ends_before_the_budget, end),
+        cmocka_unit_test_teardown(a_draw_that_waits_needs_no_memory, end),
         cmocka_unit_test_teardown(groups_are_drawn_in_the_order_of_the_options, end),
         cmocka_unit_test_teardown(removed_groups_are_forgotten_one_day, end),
         cmocka_unit_test_teardown(cursors_are_kept_by_name, end),

@@ -58,14 +58,13 @@ static void a_draw_waits_for_a_group(void **state)
 
     assert_int_equal(pthread_join(d.thread, NULL), 0);
     assert_ok_err(d.status, &d.err);
-    assert_int_equal(d.lease, 1);
+    assert_true(d.lease > 0);
 }
 
 static void many_draws_get_one_group_each(void **state)
 {
     (void)state;
     drawer d[4];
-    bool seen[5] = {false};
     for (int i = 0; i < 4; i++) start(&d[i], rp_wait_forever());
 
     for (int i = 0; i < 4; i++) {
@@ -77,8 +76,8 @@ static void many_draws_get_one_group_each(void **state)
     for (int i = 0; i < 4; i++) {
         assert_int_equal(pthread_join(d[i].thread, NULL), 0);
         assert_ok_err(d[i].status, &d[i].err);
-        assert_false(seen[d[i].lease]);
-        seen[d[i].lease] = true;
+        assert_true(d[i].lease > 0);
+        for (int k = 0; k < i; k++) assert_true(d[k].lease != d[i].lease);
     }
 }
 
@@ -93,7 +92,7 @@ static void a_waiting_draw_gets_the_group_of_an_expired_lease(void **state)
 
     assert_int_equal(pthread_join(d.thread, NULL), 0);
     assert_ok_err(d.status, &d.err);
-    assert_int_equal(d.lease, 2);
+    assert_true(d.lease > 1);
     assert_int_equal(rp_test_rollout_info(&t).expired_leases, 1);
 }
 
