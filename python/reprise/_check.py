@@ -187,16 +187,34 @@ def differing_names(structure: Any, signature: Any, what: str = "the item") -> O
             "matched by position, so each must have the name that the signature has for it")
 
 
+def _other_keys(step: Sequence[Tuple[Any, ...]],
+                before: Sequence[Tuple[Any, ...]], where: str) -> Optional[str]:
+    """Returns a sentence on the first nest that has names in one of two steps and numbers in the
+    other, or None."""
+    for ours, theirs in zip(step, before):
+        for depth, (here, there) in enumerate(zip(ours, theirs)):
+            if here == there:
+                continue
+            if isinstance(here, str) != isinstance(there, str):
+                now, was = ("a dict" if isinstance(key, str) else "a list" for key in (here, there))
+                place = f"Field {ours[:depth]}" if depth else "the step"
+                return (f"{place} was {was} in {where} but is {now} now: its values would be "
+                        f"matched by position with {_joined(before)}")
+            break
+    return None
+
+
 def differing_steps(structure: Any, first: Any) -> Optional[str]:
     """Compares the names of the columns of two steps. Returns a sentence, or None."""
     step, before = structure.paths(), first.paths()
     if not _differ(step, before):
-        return None
+        return _other_keys(step, before, "an earlier step")
     return f"the step has {_joined(step)}; earlier steps have {_joined(before)}"
 
 
 def check_pattern(step: Any, columns: Mapping[int, Tuple[Any, ...]]) -> None:
-    """Raises ValueError if a step has other names than the reference step of a pattern.
+    """Raises ValueError if a step has other names than the reference step of a pattern, or a list
+    where that has a dict.
 
     Args:
       step: the `_core.Structure` of a step.
@@ -208,3 +226,7 @@ def check_pattern(step: Any, columns: Mapping[int, Tuple[Any, ...]]) -> None:
     if _differ([paths[number] for number in used], expected):
         raise ValueError(f"the step has {_joined(paths)}; the patterns were made for steps with "
                          f"{_joined(expected)}")
+    text = _other_keys([paths[number] for number in used], expected,
+                       "the reference step of the patterns")
+    if text is not None:
+        raise ValueError(text)

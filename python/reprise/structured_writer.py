@@ -229,7 +229,7 @@ class StructuredWriter:
         Raises:
           ValueError: the number of leaves changes; a value has another dtype or shape than its
             column, or was already given in this step; names differ from those of earlier steps, of
-            the reference step, or of the signature of a pattern's table.
+            the reference step, or of the signature of a pattern's table; a dict becomes a list.
         """
         self._append(data, partial_step, timeout)
 

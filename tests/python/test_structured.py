@@ -407,7 +407,11 @@ def test_errors_of_append(client):
         writer.append({"a": 1})
     with pytest.raises(TypeError, match="leaf 'b/d'"):
         writer.append({"a": 1, "b": {"c": 1, "d": object()}})
-    writer.append([1, 1, np.ones(2)])  # another nest with as many leaves is accepted
+    with pytest.raises(ValueError, match="the step was a dict in an earlier step but is a list now"):
+        writer.append([1, 1, np.ones(2)])
+    with pytest.raises(ValueError, match=r"Field \('b',\) was a dict in an earlier step"):
+        writer.append({"a": 1, "b": [1, np.ones(2)]})
+    writer.append({"a": 1, "b": collections.OrderedDict(d=np.ones(2), c=1)})
     writer.flush()
     assert size(client) == 2
 
