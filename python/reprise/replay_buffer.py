@@ -24,6 +24,7 @@ A transition is drawn with a probability proportional to (priority + epsilon)^al
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Union
 
@@ -64,6 +65,13 @@ def _column(name: Any, spec: Any) -> Tuple[Tuple[int, ...], np.dtype]:
     return spec.shape, spec.dtype.newbyteorder("=")
 
 
+def _row_bytes(columns: Mapping[str, Tuple[Tuple[int, ...], np.dtype]],
+               frames: Mapping[str, int]) -> int:
+    """Returns the bytes of a transition without its frames."""
+    return sum(math.prod(shape) * dtype.itemsize for name, (shape, dtype) in columns.items()
+               if name not in frames)
+
+
 @suggest_names
 class ReplayBuffer(_core.ReplayBuffer):
     """A ring of transitions, sampled by priority.
@@ -85,7 +93,8 @@ class ReplayBuffer(_core.ReplayBuffer):
         exactly the rows that were added.
       preallocate: whether to take the memory of all transitions now. This takes some tenths of a
         second for each GB, and `add` never waits for new pages while the buffer fills for the first
-        time. Frames still take their memory when they are added.
+        time. Frames still take their memory when they are added. Raises MemoryError if the
+        transitions need more than the memory that is available.
 
     Several threads may call the methods; a lock lets one call run at a time.
 
@@ -97,6 +106,9 @@ class ReplayBuffer(_core.ReplayBuffer):
     def __init__(self, capacity: int, spec: Mapping[str, Any], *, alpha: float = 0.6,
                  beta: float = 0.4, epsilon: float = 1e-6, seed: Optional[int] = None,
                  frames: Optional[Mapping[str, int]] = None, preallocate: bool = False):
+        capacity = int(capacity)
+        if capacity < 0:
+            raise ValueError(f"capacity must be >= 1, got {capacity}")
         if not hasattr(spec, "items"):
             raise TypeError(f"spec must map names to columns, got {type(spec).__name__}")
         if frames is not None and not hasattr(frames, "items"):
@@ -111,11 +123,16 @@ class ReplayBuffer(_core.ReplayBuffer):
             if count < 1 or (count > 1 and (not shape or shape[0] % count)):
                 raise ValueError(f"column '{name}': its shape {shape} is not {count} frames along "
                                  "the first axis")
-        self._options = {"capacity": int(capacity), "alpha": float(alpha), "beta": float(beta),
+        self._options = {"capacity": capacity, "alpha": float(alpha), "beta": float(beta),
                          "epsilon": float(epsilon), "frames": frames,
                          "spec": {n: (s, d.str) for n, (s, d) in columns.items()}}
+        if preallocate:
+            from reprise.free_memory import check_memory
+
+            check_memory(f"preallocate=True with a capacity of {capacity:,}",
+                         capacity * _row_bytes(columns, frames))
         seed = int.from_bytes(os.urandom(8), "little") if seed is None else int(seed) % 2**64
-        super().__init__(int(capacity), tuple((n, d, s, frames.get(n, 0))
+        super().__init__(capacity, tuple((n, d, s, frames.get(n, 0))
                                               for n, (s, d) in columns.items()),
                          float(alpha), float(beta), float(epsilon), seed, bool(preallocate))
 
