@@ -154,6 +154,7 @@ class BatchIterator:
     """
 
     def __init__(self, dataset: Dataset, *, depth: Optional[int] = None):
+        self._client = dataset._client  # which may keep its server from being garbage-collected
         self._packer = dataset.packer()
         self._size = dataset.batch_size
         self._plan = dataset._plan

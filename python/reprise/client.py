@@ -210,11 +210,12 @@ class Client(Connection):
             max_in_flight=max_in_flight_items,
             timeout=timeout,
         )
-        return Writer(
+        made = Writer(
             writer,
             f"Writer(chunk_length={chunk_length}, max_timesteps={max_sequence_length}, "
             f"delta_encoded={int(delta_encoded)}, max_in_flight_items={max_in_flight_items})",
         )
+        return self._kept(made)
 
     @suggest_names
     def trajectory_writer(
@@ -242,7 +243,7 @@ class Client(Connection):
             raise ValueError(
                 f"num_keep_alive_refs ({num_keep_alive_refs}) must be a positive integer"
             )
-        return trajectory_writer_lib.TrajectoryWriter(
+        made = trajectory_writer_lib.TrajectoryWriter(
             self._client,
             num_keep_alive_refs,
             validate=validate_items,
@@ -250,6 +251,7 @@ class Client(Connection):
             max_bytes=max_bytes,
             timeout=timeout,
         )
+        return self._kept(made)
 
     def structured_writer(
         self, configs: Sequence[structured_writer_lib.Config]
@@ -259,7 +261,7 @@ class Client(Connection):
         Raises:
           ValueError: there are no configs, or one is invalid; the message says which.
         """
-        return structured_writer_lib.StructuredWriter(self._client, configs)
+        return self._kept(structured_writer_lib.StructuredWriter(self._client, configs))
 
     def batch_writer(
         self, num_environments: int, configs: Sequence[structured_writer_lib.Config]
@@ -270,7 +272,9 @@ class Client(Connection):
         Raises:
           ValueError: num_environments < 1; there are no configs, or one is invalid.
         """
-        return structured_writer_lib.BatchWriter(self._client, num_environments, configs)
+        return self._kept(
+            structured_writer_lib.BatchWriter(self._client, num_environments, configs)
+        )
 
     @overload
     def sample(

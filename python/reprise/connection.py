@@ -9,7 +9,7 @@ it connects through TCP.
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from reprise import _core, errors, local_path, local_servers, reverb_types
 from reprise._check import suggest_names
@@ -35,6 +35,8 @@ _SUMS = (
     "waiting_inserts",
     "waiting_samples",
 )
+
+_Any = TypeVar("_Any", bound=Any)
 
 
 def core_client(client: Any) -> _core.Client:
@@ -109,6 +111,7 @@ class Connection:
             self._options["shared_memory"] = False
         if self._options:
             _core.Client(server_address, **self._options)  # raises if an option is wrong
+        self._server: Any = None  # if set, kept from being garbage-collected
         self._handle: Optional[_core.Client] = None
         self._pid = 0
         self._store: Any = None
@@ -141,6 +144,11 @@ class Connection:
         if self._path is not None and not os.path.exists(self._path):
             return self._connect()
         return handle
+
+    def _kept(self, user: _Any) -> _Any:
+        """Lets an object that uses the connection keep the server from being garbage-collected."""
+        user._server = self._server
+        return user
 
     def _is_local(self) -> bool:
         return local_servers.local_store(self._server_address) is self._store

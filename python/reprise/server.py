@@ -323,8 +323,15 @@ class Server:
             raise
 
     def localhost_client(self, **options: Any) -> Client:
-        """Returns a `Client` of this server. `options` are those of `Client`."""
-        return Client(self.address, **options)
+        """Returns a `Client` of this server. `options` are those of `Client`.
+
+        The server runs at least as long as the client, its writers, datasets and iterators exist,
+        unless `stop()` is called. A pickled client does not keep it running, nor does a
+        `Client(server.address)`.
+        """
+        client = Client(self.address, **options)
+        client._server = self
+        return client
 
     def __enter__(self) -> Server:
         return self
