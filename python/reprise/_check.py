@@ -11,8 +11,9 @@ from typing import Any, Callable, Iterable, List, Mapping, Optional, Sequence, T
 from reprise import _core
 from reprise.errors import UnknownColumnError
 
-__all__ = ["check_names", "check_pattern", "differing_names", "differing_steps", "limiter_fields",
-           "name_columns", "need", "number", "suggest_names", "unknown_column", "whole_number"]
+__all__ = ["check_names", "check_pattern", "check_seconds", "differing_names", "differing_steps",
+           "limiter_fields", "milliseconds", "name_columns", "need", "number", "suggest_names",
+           "unknown_column", "whole_number"]
 
 _Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
@@ -41,6 +42,24 @@ def number(name: str, value: Any) -> float:
     except TypeError:
         pass
     raise TypeError(f"{name} must be a number, got {value!r}")
+
+
+def check_seconds(name: str, seconds: Optional[float]) -> None:
+    """Raises TypeError or ValueError if a timeout is neither None nor a number of seconds."""
+    if seconds is None:
+        return
+    if isinstance(seconds, (str, bytes)) or not hasattr(seconds, "__float__"):
+        raise TypeError(f"{name} must be a number or None, got {seconds!r}")
+    if not seconds >= 0:
+        raise ValueError(f"{name} must be None or >= 0 seconds, got {seconds}")
+
+
+def milliseconds(name: str, seconds: Optional[float]) -> int:
+    """Converts seconds to milliseconds, rounded up. None, no timeout, becomes -1."""
+    if seconds is None:
+        return -1
+    check_seconds(name, seconds)
+    return int(min(-(-seconds * 1000 // 1), 2**53))
 
 
 def _advice(name: str, names: List[str]) -> str:

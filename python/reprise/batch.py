@@ -21,7 +21,7 @@ from typing import (
 import numpy as np
 
 from reprise import _core, tree
-from reprise._check import name_columns, number, unknown_column
+from reprise._check import milliseconds, name_columns, unknown_column
 from reprise.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -135,15 +135,6 @@ class Batch(_Batch):
     @property
     def weights(self) -> Any:
         return self.info.weights
-
-
-def milliseconds(name: str, seconds: Optional[float]) -> int:
-    """Converts seconds to milliseconds, rounded up. None, no timeout, becomes -1."""
-    if seconds is None:
-        return -1
-    if not number(name, seconds) >= 0:
-        raise ValueError(f"{name} must be None or >= 0 seconds, got {seconds}")
-    return int(min(-(-seconds * 1000 // 1), 2**53))
 
 
 class BatchIterator:

@@ -35,7 +35,14 @@ from typing import (
 from reprise import _core, _log, errors
 from reprise import structured_writer as structured_writer_lib
 from reprise import trajectory_writer as trajectory_writer_lib
-from reprise._check import check_names, limiter_fields, suggest_names, whole_number
+from reprise._check import (
+    check_names,
+    check_seconds,
+    limiter_fields,
+    milliseconds,
+    suggest_names,
+    whole_number,
+)
 from reprise.connection import Connection
 from reprise.replay_sample import ReplaySample, SampleInfo
 from reprise.step_writer import Writer
@@ -122,6 +129,7 @@ class Client(Connection):
         """
         if not priorities:
             raise ValueError("priorities must contain at least one item")
+        check_seconds("timeout", timeout)
         self._insert(data, priorities, timeout, lambda: False)
 
     def _insert(
@@ -133,7 +141,7 @@ class Client(Connection):
     ) -> None:
         """Inserts an item. After each `timeout`, waits as long again if `go_on()` is true."""
         client = self._client
-        deadline = None if timeout is None or timeout < 0 else time.monotonic() + timeout
+        deadline = None if timeout is None else time.monotonic() + timeout
         tried = []
         fits = False
         while not fits:
@@ -338,19 +346,19 @@ class Client(Connection):
           of every array counts steps.
 
         Raises:
-          ValueError: the item cannot be split into steps since its columns differ in length.
+          ValueError: num_samples < 1; the item cannot be split into steps since its columns differ
+            in length.
           NotFoundError: there is no such table.
           StatusError: the server has stopped.
           DeadlineExceededError: no item arrived for `timeout` seconds.
         """
-        if whole_number("num_samples", num_samples) < -1 or num_samples == 0:
-            raise ValueError(f"num_samples: max_samples ({num_samples}) must be -1 or >= 1")
+        whole_number("num_samples", num_samples, 1)
+        timeout_ms = milliseconds("timeout", timeout)
         structure = None
         if unpack_as_table_signature:
             signature = self._get_signature_for_table(table, timeout)
             if signature is not None:
                 structure = _core.Structure(signature)
-        timeout_ms = -1 if timeout is None else max(0, int(timeout * 1000))
         make = _core.Client.replay_samples
         for found in self._draw(table, num_samples, timeout_ms):
             yield from make(found, SampleInfo, ReplaySample, structure, emit_timesteps)

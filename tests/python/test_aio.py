@@ -94,7 +94,7 @@ def test_errors_come_through(client):
         with pytest.raises(RuntimeError, match="zz"):
             async for _ in a.sample("zz"):
                 pass
-        with pytest.raises(ValueError, match="max_samples"):
+        with pytest.raises(ValueError, match="num_samples must be >= 1, got 0"):
             async for _ in a.sample("t", 0):
                 pass
 

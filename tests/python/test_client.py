@@ -174,11 +174,12 @@ def test_sampling_an_unknown_table(serve):
 def test_wrong_numbers_of_samples(serve):
     client = serve()
     client.insert(1, {"t": 1.0})
-    with pytest.raises(ValueError, match=r"max_samples \(0\) must be -1 or >= 1"):
+    with pytest.raises(ValueError, match=r"num_samples must be >= 1, got 0"):
         next(client.sample("t", 0))
     with pytest.raises(ValueError, match="-2"):
         next(client.sample("t", -2))
-    assert list(client.sample("t", -1)) == []
+    with pytest.raises(ValueError, match="num_samples must be >= 1, got -1"):
+        next(client.sample("t", -1))
 
 
 def test_sampling_waits_for_an_insert(serve):

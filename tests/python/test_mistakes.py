@@ -112,7 +112,8 @@ def test_an_insert_that_does_not_match_the_signature(step, text):
     (lambda c: reprise.ReplayBuffer(9, {"x": np.float32}), r"write \(shape, dtype\), such as"),
     (lambda c: reprise.ReplayBuffer(9, {"x": (np.float32, (3,))}), "the shape comes before the dtype"),
     (lambda c: reprise.ReplayBuffer.from_spaces(9, (3,), 2), "observation_space must be a space"),
-    (lambda c: next(c.sample("t", 0)), r"num_samples: max_samples \(0\) must be -1 or >= 1"),
+    (lambda c: next(c.sample("t", 0)), "num_samples must be >= 1, got 0"),
+    (lambda c: next(c.sample("t", num_samples=-1)), "num_samples must be >= 1, got -1"),
     (lambda c: c.structured_writer([pattern(lambda s: s["x"][0])]),
      r"Column 'x': steps are counted back from the latest: write step\['x'\]\[-1\]"),
     (lambda c: c.batch_writer(2, [pattern(lambda s: s["x"][0:2])]), r"step\['x'\]\[-1:\]"),
@@ -147,7 +148,7 @@ def test_an_insert_that_does_not_match_the_signature(step, text):
     (lambda c: c.sampler("t", 2, beta="x"), "beta must be a number, got 'x'"),
     (lambda c: c.sampler("t", 2, prefetch="2"), "prefetch must be an integer, got '2'"),
     (lambda c: c.sampler("t", 2, streams=1.5), "streams must be an integer, got 1.5"),
-    (lambda c: c.sampler("t", 2, timeout="3"), "timeout must be a number, got '3'"),
+    (lambda c: c.sampler("t", 2, timeout="3"), "timeout must be a number or None, got '3'"),
     (lambda c: c.insert([1.0], {"t": float("nan")}), "must not be nan. It is for table 't'"),
     (lambda c: c.mutate_priorities("t", {7: float("nan")}), "table 't': the priority of item 7 is not a number"),
 ])
