@@ -312,15 +312,17 @@ static PyMethodDef writer_methods[] = {
      "the priority is NaN, if a row has expired, if rows of a column have different dtypes or\n"
      "shapes, or if the table does not exist or has another signature."},
     {"flush", CORE_METHOD(core_writer_flush), METH_VARARGS | METH_KEYWORDS,
-     "flush($self, block_until_num_items=0, timeout_ms=None)\n--\n\n"
+     "flush($self, block_until_num_items=0, timeout_ms=None, *, timeout=None)\n--\n\n"
      "Waits until the server has confirmed all items but `block_until_num_items`.\n\n"
-     "DeadlineExceededError after `timeout_ms` (None, or 0 or less: never). Then sending\n"
+     "DeadlineExceededError after `timeout_ms` (None, or 0 or less: never), or after `timeout`\n"
+     "seconds (None: never); only one of them may be given. Then sending\n"
      "continues in the background."},
     {"end_episode", CORE_METHOD(core_writer_end_episode), METH_VARARGS | METH_KEYWORDS,
-     "end_episode($self, clear_buffers=True, timeout_ms=None)\n--\n\n"
+     "end_episode($self, clear_buffers=True, timeout_ms=None, *, timeout=None)\n--\n\n"
      "Waits until the server has confirmed all items, then begins a new episode, at step 0.\n\n"
      "Without `clear_buffers` the history stays, and items may have steps of both episodes.\n"
-     "DeadlineExceededError after `timeout_ms`; then the episode has not ended."},
+     "DeadlineExceededError after `timeout_ms`, or `timeout` seconds; then the episode has\n"
+     "not ended."},
     {"close", CORE_METHOD(writer_close), METH_NOARGS,
      "close($self, /)\n--\n\n"
      "Closes the writer. Items that are not confirmed may be lost: flush() first."},

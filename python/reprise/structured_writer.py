@@ -148,6 +148,15 @@ def _open(make: Callable[[], Any], configs: Sequence[Config]) -> Any:
         raise ValueError(f"{e}{_advice(configs)}") from None
 
 
+def _limit_ms(timeout_ms: Optional[float], timeout: Optional[float]) -> Optional[float]:
+    """Returns the timeout that was given, in milliseconds. At most one may be given."""
+    if timeout is None:
+        return timeout_ms
+    if timeout_ms is not None:
+        raise TypeError("give timeout, in seconds, or timeout_ms, not both")
+    return _check.milliseconds("timeout", timeout)
+
+
 def _late(
     call: str, timeout_ms: Optional[float], cause: Exception
 ) -> errors.DeadlineExceededError:
@@ -177,6 +186,7 @@ class _NameCheck:
     def passes(self, step: Any, timeout: Optional[float]) -> bool:
         """Returns False if a server has not said the signatures of its tables: try again with the
         next step. ValueError if names differ."""
+        _check.check_seconds("timeout", timeout)
         _check.check_pattern(_core.Structure(step), self._columns)
         if time.monotonic() < self._ask_at:
             return False
@@ -234,15 +244,22 @@ class StructuredWriter:
         self._append(data, partial_step, timeout)
 
     def flush(
-        self, block_until_num_items: int = 0, timeout_ms: Optional[float] = None
+        self,
+        block_until_num_items: int = 0,
+        timeout_ms: Optional[float] = None,
+        *,
+        timeout: Optional[float] = None,
     ) -> None:
         """Sends items and waits until all but `block_until_num_items` are confirmed.
 
+        Waits for `timeout_ms` milliseconds, or `timeout` seconds, at most.
+
         Raises:
           ValueError: block_until_num_items < 0.
-          DeadlineExceededError: `timeout_ms` has passed; sending continues in the background.
+          DeadlineExceededError: the timeout has passed; sending continues in the background.
           StatusError: the server refuses an item.
         """
+        timeout_ms = _limit_ms(timeout_ms, timeout)
         if block_until_num_items < 0:
             raise ValueError(
                 f"block_until_num_items must be >= 0, got {block_until_num_items}"
@@ -253,18 +270,23 @@ class StructuredWriter:
             raise _late("Flush", timeout_ms, e) from e
 
     def end_episode(
-        self, clear_buffers: bool = True, timeout_ms: Optional[float] = None
+        self,
+        clear_buffers: bool = True,
+        timeout_ms: Optional[float] = None,
+        *,
+        timeout: Optional[float] = None,
     ) -> None:
         """Makes the items that are due at the end of an episode, flushes, and begins a new one.
 
         Args:
           clear_buffers: discard the steps. If False, later items may have steps of this episode.
-          timeout_ms: how long to wait for the flush.
+          timeout_ms, timeout: how many milliseconds, or seconds, to wait for the flush.
 
         Raises:
-          DeadlineExceededError: `timeout_ms` has passed; the episode has not ended, and sending
+          DeadlineExceededError: the timeout has passed; the episode has not ended, and sending
             continues in the background.
         """
+        timeout_ms = _limit_ms(timeout_ms, timeout)
         try:
             self._writer.end_episode(clear_buffers, timeout_ms)
         except errors.DeadlineExceededError as e:
@@ -342,13 +364,17 @@ class BatchWriter:
         """
         self._append_batch(data, ends, timeout)
 
-    def flush(self, timeout_ms: Optional[float] = None) -> None:
-        """Sends all items and waits until they are confirmed.
+    def flush(
+        self, timeout_ms: Optional[float] = None, *, timeout: Optional[float] = None
+    ) -> None:
+        """Sends all items and waits until they are confirmed, for `timeout_ms` milliseconds, or
+        `timeout` seconds, at most.
 
         Raises:
-          DeadlineExceededError: `timeout_ms` has passed; sending continues in the background.
+          DeadlineExceededError: the timeout has passed; sending continues in the background.
           StatusError: the server refuses an item.
         """
+        timeout_ms = _limit_ms(timeout_ms, timeout)
         try:
             self._writer.flush(0, timeout_ms)
         except errors.DeadlineExceededError as e:

@@ -178,7 +178,19 @@ def writer_of(client):
     return writer
 
 
+def structured_writer_of(client, environments=0):
+    made = reprise.structured.pattern_from_transform({"x": None}, lambda s: s["x"][-1])
+    configs = [reprise.structured.create_config(made, "t")]
+    return client.batch_writer(environments, configs) if environments else client.structured_writer(configs)
+
+
 CALLS = [
+    lambda c, s: structured_writer_of(c).flush(timeout=s),
+    lambda c, s: structured_writer_of(c).end_episode(timeout=s),
+    lambda c, s: structured_writer_of(c).append({"x": 1.0}, timeout=s),
+    lambda c, s: structured_writer_of(c, environments=2).flush(timeout=s),
+    lambda c, s: structured_writer_of(c, environments=2).append_batch({"x": [1, 2]}, timeout=s),
+    lambda c, s: c.trajectory_writer(1).flush(timeout=s),
     lambda c, s: c.insert([1.0], {"t": 1.0}, timeout=s),
     lambda c, s: next(c.sample("t", timeout=s)),
     lambda c, s: c.sampler("t", 1, timeout=s),
