@@ -473,8 +473,15 @@ class Client(Connection):
         self, table: Optional[str] = None, *, timeout: Optional[float] = None
     ) -> List[Waiting]:
         """Returns the calls that wait at `table` (None: at any table), and why they wait."""
-        calls = self._client.why_blocked(table, timeout)
-        return [Waiting.from_dict(call["table"], call) for call in calls]
+        client = self._client
+        calls = client.why_blocked(table, timeout)
+        addresses = client.addresses if calls else []
+        return [
+            Waiting.from_dict(
+                call["table"], call, addresses[call["shard"]] if len(addresses) > 1 else ""
+            )
+            for call in calls
+        ]
 
     def create_table(self, table: Table, *, timeout: Optional[float] = None) -> None:
         """Creates a table with the settings of `table` on a running server.

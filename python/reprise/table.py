@@ -40,6 +40,7 @@ class Waiting(NamedTuple):
       done: how many of them are done.
       seconds: how long the call has waited.
       why: the bound that blocks the call, the counts, and what would release it.
+      shard: the address of the server, if the client has several; otherwise "".
     """
 
     table: str
@@ -48,15 +49,17 @@ class Waiting(NamedTuple):
     done: int
     seconds: float
     why: str
+    shard: str = ""
 
     def __str__(self) -> str:
-        return f"{self.side} at '{self.table}' for {self.seconds:.1f} s: {self.why}"
+        where = f" of {self.shard}" if self.shard else ""
+        return f"{self.side} at '{self.table}'{where} for {self.seconds:.1f} s: {self.why}"
 
     @classmethod
-    def from_dict(cls, table: str, call: Mapping[str, Any]) -> Waiting:
+    def from_dict(cls, table: str, call: Mapping[str, Any], shard: str = "") -> Waiting:
         """Converts a dict of `reprise._core`."""
         return cls(
-            table, call["side"], call["wanted"], call["done"], call["waiting_s"], call["why"]
+            table, call["side"], call["wanted"], call["done"], call["waiting_s"], call["why"], shard
         )
 
 

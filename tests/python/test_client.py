@@ -592,6 +592,32 @@ def test_shards(spread, as_list):
         server.stop()
 
 
+def test_waits_over_shards_name_the_server():
+    limiter = reprise.rate_limiters.MinSize
+    servers = [reprise.Server([table("t", rate_limiter=limiter(3))]) for _ in range(2)]
+    addresses = [f"localhost:{server.port}" for server in servers]
+    client = Client(addresses, transport="tcp")
+    for _ in range(4):
+        client.insert([1.0], {"t": 1.0})
+    iterator = iter(client.sampler("t", 1, prefetch=0, timeout=0.5))
+    said = ""
+    while not any(f"{address}: " in said for address in addresses):
+        with pytest.raises(errors.DeadlineExceededError, match="'t'") as raised:
+            next(iterator)
+        said = str(raised.value)
+    asked = threading.Thread(target=lambda: list(client.sample("t", 2)))
+    asked.start()
+    while {call.shard for call in client.why()} != set(addresses):
+        time.sleep(0.01)
+    assert all(f"sample at 't' of {call.shard} for" in str(call) for call in client.why())
+    iterator.close()
+    for _ in range(4):
+        client.insert([1.0], {"t": 1.0})
+    asked.join()
+    for server in servers:
+        server.stop()
+
+
 def test_a_dead_shard_gets_no_item():
     """It would keep its half of the items for 30 s."""
     server = reprise.Server([table("t")])
