@@ -108,8 +108,8 @@ static int writer_init(core_writer *w, PyObject *args, PyObject *kwargs)
         return -1;
     }
     if (history < 1 || history > INT32_MAX) {
-        PyErr_Format(PyExc_ValueError, "num_keep_alive_refs (%zd) must be a positive integer",
-                     history);
+        PyErr_Format(PyExc_ValueError, "num_keep_alive_refs (%zd) must be a positive integer, at most %d", history,
+                     INT32_MAX);
         return -1;
     }
     if (max_items < 0 || max_bytes < 0) {

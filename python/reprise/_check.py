@@ -69,10 +69,18 @@ def _advice(name: str, names: List[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"there are {_listed(names)}"
 
 
+# Options of rate limiters that are written as options of tables.
+_OF_LIMITERS = {"min_size": "MinSize(...)", "min_size_to_sample": "MinSize(...)",
+                "samples_per_insert": "SampleToInsertRatio(...)"}
+
+
 def _unknown_option(what: str, given: Iterable[str], known: Iterable[str]) -> Optional[str]:
     """Returns a sentence on the first name that is not known, or None."""
     names = list(known)
     for name in given:
+        if name in _OF_LIMITERS and "rate_limiter" in names:
+            return (f"{what} has no option {name!r}: write "
+                    f"rate_limiter=reprise.rate_limiters.{_OF_LIMITERS[name]}")
         if name not in names:
             return f"{what} has no option {name!r}: {_advice(name, names)}"
     return None
@@ -110,6 +118,10 @@ def suggest_names(made: _Callable) -> _Callable:
             known = [name for name in inspect.signature(made).parameters
                      if name not in ("self", "cls")]
             text = _unknown_option(f"{what}()", options, known)
+            if text is None and made.__name__ == "__init__":
+                usage = getattr(args[0], "_usage", "")
+                text = str(error).replace(f"{made.__qualname__}()", f"{what}()")
+                text += f": {usage}" if usage else ""
             if text is None:
                 raise
             raise TypeError(text) from None
@@ -139,6 +151,9 @@ def unknown_column(what: str, name: Any, names: Iterable[Any]) -> UnknownColumnE
 def limiter_fields(limiter: Any) -> Any:
     """Returns the four numbers of a rate limiter, for the C extension."""
     internal = getattr(limiter, "internal_limiter", None)
+    if isinstance(limiter, type) and internal is None and hasattr(limiter, "why"):
+        raise TypeError(f"rate_limiter must be one of reprise.rate_limiters, got {limiter.__name__} "
+                        f"without arguments: write {limiter.__name__}(...), such as MinSize(1)")
     if internal is None:
         raise TypeError(
             "rate_limiter must be one of reprise.rate_limiters, such as MinSize(1), got "

@@ -77,6 +77,15 @@ class AsyncClient:
     async def __aexit__(self, *_: Any) -> None:
         self.close()
 
+    def __getattr__(self, name: str) -> Any:
+        """Raises AttributeError, which says what to write for a method that only `Client` has."""
+        advice = ""
+        if name == "sampler":
+            advice = ": write batches(), for `async for`"
+        elif not name.startswith("_") and hasattr(Client, name):
+            advice = f": write client.client.{name}, on a thread if it waits (asyncio.to_thread)"
+        raise AttributeError(f"AsyncClient has no {name!r}{advice}")
+
     def close(self) -> None:
         """Releases the threads. Calls in progress end by themselves."""
         self._pool.shutdown(wait=False)

@@ -61,6 +61,7 @@ __all__ = ["Client", "Writer"]
 _SIDES = {"inserts": 1, "samples": 2, "both": 3}
 _INSERTERS = 8  # writers that a client keeps for insert()
 _SAMPLES_AHEAD = 128
+_MOST_STEPS = 2**31 - 1
 
 
 def _flush(
@@ -197,6 +198,10 @@ class Client(Connection):
             raise ValueError(
                 f"max_sequence_length ({max_sequence_length}) must be a positive integer"
             )
+        if max_sequence_length > _MOST_STEPS:
+            raise ValueError(
+                f"max_sequence_length ({max_sequence_length}) must be at most {_MOST_STEPS}"
+            )
         if chunk_length is None:
             chunk_length = min(10, max_sequence_length)
         if chunk_length < 1 or chunk_length > max_sequence_length:
@@ -247,9 +252,10 @@ class Client(Connection):
         Raises:
           ValueError: num_keep_alive_refs < 1.
         """
-        if whole_number("num_keep_alive_refs", num_keep_alive_refs) < 1:
+        if not 1 <= whole_number("num_keep_alive_refs", num_keep_alive_refs) <= _MOST_STEPS:
             raise ValueError(
-                f"num_keep_alive_refs ({num_keep_alive_refs}) must be a positive integer"
+                f"num_keep_alive_refs ({num_keep_alive_refs}) must be a positive integer, at most "
+                f"{_MOST_STEPS}"
             )
         made = trajectory_writer_lib.TrajectoryWriter(
             self._client,
@@ -502,6 +508,7 @@ class Client(Connection):
         self._client.drop_table(table, timeout)
         self._signature_cache = {}
 
+    @suggest_names
     def alter_table(
         self,
         table: str,

@@ -45,6 +45,16 @@ def core_client(client: Any) -> _core.Client:
     return client if isinstance(client, _core.Client) else client._client
 
 
+def _check_address(address: str) -> None:
+    """Raises ValueError for mistakes in an address that are known without a connection."""
+    scheme, found, rest = address.partition("://")
+    if found and scheme in ("http", "https", "grpc", "tcp"):
+        raise ValueError(f"address {address!r}: write host:port, without '{scheme}://', as in {rest!r}")
+    if ";" in address:
+        raise ValueError(f"address {address!r}: separate addresses by commas, as in "
+                         f"{address.replace(';', ',')!r}")
+
+
 def _rebuild(cls: type, address: str, options: Dict[str, Any]) -> Connection:
     return cls(address, **options)
 
@@ -55,6 +65,8 @@ class Connection:
 
     The arguments are those of `Client`.
     """
+
+    _usage = "the address is one argument, such as 'localhost:8000'"
 
     def __init__(
         self,
@@ -78,13 +90,18 @@ class Connection:
             raise TypeError(
                 "server_address must be an address, got a server: write server.localhost_client()"
             )
+        if token is not None and not isinstance(token, str):
+            raise TypeError(f"token must be a str or None, got {type(token).__name__}")
         if not isinstance(server_address, str):
-            if not isinstance(server_address, (list, tuple)):
+            if not isinstance(server_address, (list, tuple)) or not all(
+                isinstance(address, str) for address in server_address
+            ):
                 raise TypeError(
                     "server_address must be 'host:port', or a list of these, got "
                     f"{server_address!r}"
                 )
             server_address = ",".join(server_address)
+        _check_address(server_address)
         if transport not in (None, "tcp"):
             raise ValueError(f"transport must be None or 'tcp', got {transport!r}")
         self._server_address = server_address

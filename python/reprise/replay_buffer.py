@@ -48,6 +48,9 @@ def _column(name: Any, spec: Any) -> Tuple[Tuple[int, ...], np.dtype]:
         raise ValueError(f"a column must not be called '{name}': sample() or add() uses that name")
     if isinstance(spec, tuple) and len(spec) == 2 and isinstance(spec[0], type):
         raise TypeError(f"column '{name}': the shape comes before the dtype, got {spec!r}")
+    if isinstance(spec, tuple) and len(spec) != 2 and all(type(size) is int for size in spec):
+        raise TypeError(f"column '{name}': write (shape, dtype), such as ({spec!r}, np.float32), got "
+                        f"{spec!r}")
     if isinstance(spec, tuple) and len(spec) == 2 and not isinstance(spec[0], (float, bool)):
         spec = specs.TensorSpec(*spec)
     elif isinstance(spec, (list, tuple)):
@@ -192,6 +195,11 @@ class ReplayBuffer(_core.ReplayBuffer):
                 "largest_priority": largest, "rng": list(rng)}
 
     def _begin_load(self, head: Mapping[str, Any]) -> None:
+        missing = [name for name in ("format", "options", "next", "largest_priority", "rng")
+                   if name not in head]
+        if missing:
+            raise ValueError("the state must be one of ReplayBuffer.state_dict(), but it has no "
+                             f"{missing[0]!r}")
         if head["format"] != _FORMAT:
             raise ValueError(f"the state has format {head['format']}, this is format {_FORMAT}")
         ours, theirs = self.columns, head["options"]["spec"]

@@ -185,7 +185,7 @@ class _NameCheck:
 
     def passes(self, step: Any, timeout: Optional[float]) -> bool:
         """Returns False if a server has not said the signatures of its tables: try again with the
-        next step. ValueError if names differ."""
+        next step. ValueError if names differ, NotFoundError if a table does not exist."""
         _check.check_seconds("timeout", timeout)
         _check.check_pattern(_core.Structure(step), self._columns)
         if time.monotonic() < self._ask_at:
@@ -194,6 +194,8 @@ class _NameCheck:
             limit = _ASK_S if timeout is None else min(timeout, _ASK_S)
             tables = {config.table: self._client.tables(limit, config.table)[0]
                       for config in self._configs}
+        except errors.NotFoundError:
+            raise
         except (errors.StatusError, errors.ReverbError):
             self._ask_at = time.monotonic() + _ASK_AGAIN_S
             return False
@@ -414,6 +416,20 @@ class _RefNode:
         return node
 
 
+class _RefDict(dict):
+    """A dict of a reference step, whose KeyError lists its columns."""
+
+    def __missing__(self, name: Any) -> Any:
+        raise _check.unknown_column("the step", name, self)
+
+
+def _named(step: Any) -> Any:
+    """Makes the dicts of a reference step, also those inside dicts, list their columns in errors."""
+    if type(step) is not dict:
+        return step
+    return _RefDict((name, _named(part)) for name, part in step.items())
+
+
 def _numbered(structure: Any) -> Tuple[Any, List[int]]:
     return structure, list(range(len(tree.flatten(structure))))
 
@@ -426,7 +442,7 @@ def create_reference_step(step_structure: Any) -> ReferenceStep:
     """
     structure, numbers = _numbered(step_structure)
     paths = _core.Structure(structure).paths()
-    return tree.unflatten_as(structure, [_RefNode(i, paths[i]) for i in numbers])
+    return _named(tree.unflatten_as(structure, [_RefNode(i, paths[i]) for i in numbers]))
 
 
 def pattern_from_transform(step_structure: Any, transform: PatternTransform) -> Pattern:
@@ -438,6 +454,8 @@ def pattern_from_transform(step_structure: Any, transform: PatternTransform) -> 
     step = create_reference_step(step_structure)
     try:
         return transform(step)
+    except errors.UnknownColumnError:
+        raise
     except KeyError as error:
         missing = error.args[0] if error.args else None
         if not hasattr(step, "keys") or not isinstance(missing, str) or missing in step:

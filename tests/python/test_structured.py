@@ -488,11 +488,10 @@ def test_a_config_without_a_priority(client):
     assert next(client.sample("t", emit_timesteps=False)).info.priority == 1.0
 
 
-def test_an_unknown_table_fails_the_flush(client):
+def test_an_unknown_table_fails_the_append(client):
     writer = client.structured_writer([config(lambda s: s["a"][-1], "zz")])
-    writer.append(step(1))
-    with pytest.raises(RuntimeError, match="zz"):
-        writer.flush(timeout_ms=20000)
+    with pytest.raises(errors.NotFoundError, match="zz was not found; the tables are: .*q"):
+        writer.append(step(1), timeout=20)
 
 
 def test_timeouts(client):
