@@ -494,8 +494,7 @@ PyObject *core_writer_flush(core_writer *w, PyObject *args, PyObject *kwargs)
     int64_t timeout_ms;
     rp_status st;
     rp_error err = {0};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|nO$O:flush", names, &leave, &in_ms,
-                                     &in_s))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|nO$O:flush", names, &leave, &in_ms, &in_s))
         return NULL;
     if (leave < 0) {
         PyErr_Format(PyExc_ValueError, "block_until_num_items must be >= 0, got %zd", leave);

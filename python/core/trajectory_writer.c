@@ -108,8 +108,9 @@ static int writer_init(core_writer *w, PyObject *args, PyObject *kwargs)
         return -1;
     }
     if (history < 1 || history > INT32_MAX) {
-        PyErr_Format(PyExc_ValueError, "num_keep_alive_refs (%zd) must be a positive integer, at most %d", history,
-                     INT32_MAX);
+        PyErr_Format(PyExc_ValueError,
+                     "num_keep_alive_refs (%zd) must be a positive integer, at most %d",
+                     history, INT32_MAX);
         return -1;
     }
     if (max_items < 0 || max_bytes < 0) {
@@ -314,7 +315,8 @@ static PyMethodDef writer_methods[] = {
     {"flush", CORE_METHOD(core_writer_flush), METH_VARARGS | METH_KEYWORDS,
      "flush($self, block_until_num_items=0, timeout_ms=None, *, timeout=None)\n--\n\n"
      "Waits until the server has confirmed all items but `block_until_num_items`.\n\n"
-     "DeadlineExceededError after `timeout_ms` (None, or 0 or less: never), or after `timeout`\n"
+     "DeadlineExceededError after `timeout_ms` (None, or 0 or less: never), or after "
+     "`timeout`\n"
      "seconds (None: never); only one of them may be given. Then sending\n"
      "continues in the background."},
     {"end_episode", CORE_METHOD(core_writer_end_episode), METH_VARARGS | METH_KEYWORDS,
