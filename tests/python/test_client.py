@@ -712,8 +712,11 @@ def test_a_table_that_does_not_exist_has_one_error(transport):
         writer, trajectories = client.writer(1), client.trajectory_writer(1)
         writer.append(1)
         trajectories.append([1])
+        pattern = reprise.structured.pattern_from_transform([None], lambda s: [s[0][-1:]])
+        config = reprise.structured.create_config(pattern, "zz", [])
         for call in (
             lambda: client.insert(1, {"zz": 1.0}),
+            lambda: client.structured_writer([config]).append([1], timeout=20),
             lambda: writer.create_item("zz", 1, 1.0),
             lambda: trajectories.create_item("zz", 1.0, [trajectories.history[0][-1:]]),
             lambda: next(client.sample("zz")),
@@ -736,12 +739,6 @@ def test_a_table_that_does_not_exist_has_one_error(transport):
         with pytest.raises(reprise.NotFoundError, match='Could not find table "zz".*: t, a'):
             next(client.sample("zz", unpack_as_table_signature=True))  # Reverb's text
         writer.close()
-        pattern = reprise.structured.pattern_from_transform([None], lambda s: [s[0][-1:]])
-        config = reprise.structured.create_config(pattern, "zz", [])
-        structured = client.structured_writer([config])
-        structured.append([1])
-        with pytest.raises(reprise.NotFoundError, match="Priority table zz was not found"):
-            structured.flush(timeout_ms=20000)
 
 
 def test_many_tables_are_counted():
