@@ -38,8 +38,9 @@ def act(seed: int) -> None:
                 writer.create_item("trajectories", 1.0, {name: writer.history[name][-STEPS:]
                                                          for name in ("action", "reward")})
                 writer.flush()  # waits while the queue is full
-    except reprise.ReverbError:
-        pass  # the server was stopped
+    except reprise.errors.StatusError:
+        if not stop.is_set():  # otherwise the server was stopped, which ends the calls that wait
+            raise
 
 
 actors = [threading.Thread(target=act, args=(seed,)) for seed in range(2)]

@@ -121,8 +121,9 @@ void core_sampler_why(rp_sampler *sampler, int64_t timeout_ms, char *text, size_
 /* A core_explain for structs whose first member is the rp_sampler. */
 void core_explain_sampler(void *arg, char *text, size_t size);
 
-/* Reads a timeout, an int or a float, in seconds or milliseconds. None and negative numbers
- * mean no timeout: -1. Fractions of a millisecond are rounded up. */
+/* Reads a timeout, an int or a float, in seconds or milliseconds. None means no timeout: -1. A
+ * negative number of seconds is a ValueError; of milliseconds, as in Reverb, no timeout.
+ * Fractions of a millisecond are rounded up. */
 int core_timeout_s(PyObject *obj, int64_t *timeout_ms);
 int core_timeout_ms(PyObject *obj, int64_t *timeout_ms);
 

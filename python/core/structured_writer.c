@@ -307,7 +307,7 @@ static int keep_other(pattern_writer *self, PyObject *nest)
 }
 
 /* Flattens a step. As in Reverb, it must have as many leaves as the first step, in any
- * structure; but a column that has a name may not get another. */
+ * structure; but a column that has a name may neither get another nor lose it. */
 static int flatten_step(pattern_writer *self, PyObject *nest, core_leaves *leaves)
 {
     int same;

@@ -476,22 +476,32 @@ static rp_status end_call(void *arg, rp_wait wait, rp_error *err)
     return rp_trajectory_writer_end_episode(e->w->state->writer, e->clear, wait, err);
 }
 
+/* Reads two arguments of which at most one may be given: `timeout_ms`, in Reverb's units, and
+ * `timeout`, in seconds. */
+static int either_timeout(PyObject *in_ms, PyObject *in_s, int64_t *timeout_ms)
+{
+    if (in_s == Py_None) return core_timeout_ms(in_ms, timeout_ms);
+    if (in_ms == Py_None) return core_timeout_s(in_s, timeout_ms);
+    PyErr_SetString(PyExc_TypeError, "give timeout, in seconds, or timeout_ms, not both");
+    return -1;
+}
+
 PyObject *core_writer_flush(core_writer *w, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"block_until_num_items", "timeout_ms", NULL};
-    PyObject *timeout = Py_None;
+    static char *names[] = {"block_until_num_items", "timeout_ms", "timeout", NULL};
+    PyObject *in_ms = Py_None, *in_s = Py_None;
     Py_ssize_t leave = 0;
     int64_t timeout_ms;
     rp_status st;
     rp_error err = {0};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|nO:flush", names, &leave, &timeout))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|nO$O:flush", names, &leave, &in_ms, &in_s))
         return NULL;
     if (leave < 0) {
         PyErr_Format(PyExc_ValueError, "block_until_num_items must be >= 0, got %zd", leave);
         return NULL;
     }
-    if (core_timeout_ms(timeout, &timeout_ms) < 0) return NULL;
-    if (timeout_ms == 0) timeout_ms = -1;
+    if (either_timeout(in_ms, in_s, &timeout_ms) < 0) return NULL;
+    if (timeout_ms == 0 && in_ms != Py_None) timeout_ms = -1;
     ending e = {.w = w, .leave = (size_t)leave};
     if (writer_wait(w->state, flush_call, &e, timeout_ms, &st, &err) < 0) return NULL;
     if (st == RP_DEADLINE) return raise_late("Flush", timeout_ms, &err);
@@ -501,16 +511,17 @@ PyObject *core_writer_flush(core_writer *w, PyObject *args, PyObject *kwargs)
 
 PyObject *core_writer_end_episode(core_writer *w, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"clear_buffers", "timeout_ms", NULL};
-    PyObject *timeout = Py_None;
+    static char *names[] = {"clear_buffers", "timeout_ms", "timeout", NULL};
+    PyObject *in_ms = Py_None, *in_s = Py_None;
     int clear = 1;
     int64_t timeout_ms;
     rp_status st;
     rp_error err = {0};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|pO:end_episode", names, &clear, &timeout))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|pO$O:end_episode", names, &clear, &in_ms,
+                                     &in_s))
         return NULL;
-    if (core_timeout_ms(timeout, &timeout_ms) < 0) return NULL;
-    if (timeout_ms < 0 && timeout != Py_None) timeout_ms = 0;
+    if (either_timeout(in_ms, in_s, &timeout_ms) < 0) return NULL;
+    if (timeout_ms < 0 && in_ms != Py_None) timeout_ms = 0;
     ending e = {.w = w, .clear = clear != 0};
     if (writer_wait(w->state, end_call, &e, timeout_ms, &st, &err) < 0) return NULL;
     if (st == RP_DEADLINE) return raise_late("End episode", timeout_ms, &err);

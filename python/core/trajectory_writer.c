@@ -108,8 +108,9 @@ static int writer_init(core_writer *w, PyObject *args, PyObject *kwargs)
         return -1;
     }
     if (history < 1 || history > INT32_MAX) {
-        PyErr_Format(PyExc_ValueError, "num_keep_alive_refs (%zd) must be a positive integer",
-                     history);
+        PyErr_Format(PyExc_ValueError,
+                     "num_keep_alive_refs (%zd) must be a positive integer, at most %d",
+                     history, INT32_MAX);
         return -1;
     }
     if (max_items < 0 || max_bytes < 0) {
@@ -312,15 +313,18 @@ static PyMethodDef writer_methods[] = {
      "the priority is NaN, if a row has expired, if rows of a column have different dtypes or\n"
      "shapes, or if the table does not exist or has another signature."},
     {"flush", CORE_METHOD(core_writer_flush), METH_VARARGS | METH_KEYWORDS,
-     "flush($self, block_until_num_items=0, timeout_ms=None)\n--\n\n"
+     "flush($self, block_until_num_items=0, timeout_ms=None, *, timeout=None)\n--\n\n"
      "Waits until the server has confirmed all items but `block_until_num_items`.\n\n"
-     "DeadlineExceededError after `timeout_ms` (None, or 0 or less: never). Then sending\n"
+     "DeadlineExceededError after `timeout_ms` (None, or 0 or less: never), or after "
+     "`timeout`\n"
+     "seconds (None: never); only one of them may be given. Then sending\n"
      "continues in the background."},
     {"end_episode", CORE_METHOD(core_writer_end_episode), METH_VARARGS | METH_KEYWORDS,
-     "end_episode($self, clear_buffers=True, timeout_ms=None)\n--\n\n"
+     "end_episode($self, clear_buffers=True, timeout_ms=None, *, timeout=None)\n--\n\n"
      "Waits until the server has confirmed all items, then begins a new episode, at step 0.\n\n"
      "Without `clear_buffers` the history stays, and items may have steps of both episodes.\n"
-     "DeadlineExceededError after `timeout_ms`; then the episode has not ended."},
+     "DeadlineExceededError after `timeout_ms`, or `timeout` seconds; then the episode has\n"
+     "not ended."},
     {"close", CORE_METHOD(writer_close), METH_NOARGS,
      "close($self, /)\n--\n\n"
      "Closes the writer. Items that are not confirmed may be lost: flush() first."},

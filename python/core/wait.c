@@ -98,34 +98,53 @@ void core_explain_sampler(void *arg, char *text, size_t size)
     core_sampler_why(*(rp_sampler **)arg, -1, text, size);
 }
 
-/* Rounds up to milliseconds, so that a short timeout does not become 0. */
-static int timeout_from(PyObject *obj, double unit_ms, const char *name, int64_t *timeout_ms)
+/* Reads a number that is not NaN. */
+static int number_from(PyObject *obj, const char *name, double *value)
 {
-    *timeout_ms = -1;
-    if (obj == NULL || obj == Py_None) return 0;
-    double value = PyFloat_AsDouble(obj);
-    if (value == -1.0 && PyErr_Occurred()) {
+    *value = PyFloat_AsDouble(obj);
+    if (*value == -1.0 && PyErr_Occurred()) {
         if (PyErr_ExceptionMatches(PyExc_TypeError))
             PyErr_Format(PyExc_TypeError, "%s must be a number or None, got %R", name, obj);
         return -1;
     }
-    if (isnan(value)) {
+    if (isnan(*value)) {
         PyErr_Format(PyExc_ValueError, "%s must be a number or None, got nan", name);
         return -1;
     }
-    double ms = ceil(value * unit_ms);
-    if (ms >= 0 && ms < 9e15) *timeout_ms = (int64_t)ms;
     return 0;
+}
+
+/* Rounds up, so that a short timeout does not become 0. A negative or a huge one becomes -1. */
+static int64_t rounded(double ms)
+{
+    ms = ceil(ms);
+    return ms >= 0 && ms < 9e15 ? (int64_t)ms : -1;
 }
 
 int core_timeout_s(PyObject *obj, int64_t *timeout_ms)
 {
-    return timeout_from(obj, 1e3, "timeout", timeout_ms);
+    double value;
+
+    *timeout_ms = -1;
+    if (obj == NULL || obj == Py_None) return 0;
+    if (number_from(obj, "timeout", &value) < 0) return -1;
+    if (value < 0) {
+        PyErr_Format(PyExc_ValueError, "timeout must be None or >= 0 seconds, got %R", obj);
+        return -1;
+    }
+    *timeout_ms = rounded(value * 1e3);
+    return 0;
 }
 
 int core_timeout_ms(PyObject *obj, int64_t *timeout_ms)
 {
-    return timeout_from(obj, 1.0, "timeout_ms", timeout_ms);
+    double value;
+
+    *timeout_ms = -1;
+    if (obj == NULL || obj == Py_None) return 0;
+    if (number_from(obj, "timeout_ms", &value) < 0) return -1;
+    *timeout_ms = rounded(value);
+    return 0;
 }
 
 int64_t core_until_ns(int64_t timeout_ms)

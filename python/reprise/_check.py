@@ -11,8 +11,9 @@ from typing import Any, Callable, Iterable, List, Mapping, Optional, Sequence, T
 from reprise import _core
 from reprise.errors import UnknownColumnError
 
-__all__ = ["check_names", "check_pattern", "differing_names", "differing_steps", "limiter_fields",
-           "name_columns", "need", "number", "suggest_names", "unknown_column", "whole_number"]
+__all__ = ["check_names", "check_pattern", "check_seconds", "differing_names", "differing_steps",
+           "limiter_fields", "milliseconds", "name_columns", "need", "number", "suggest_names",
+           "unknown_column", "whole_number"]
 
 _Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
@@ -43,6 +44,24 @@ def number(name: str, value: Any) -> float:
     raise TypeError(f"{name} must be a number, got {value!r}")
 
 
+def check_seconds(name: str, seconds: Optional[float]) -> None:
+    """Raises TypeError or ValueError if a timeout is neither None nor a number of seconds."""
+    if seconds is None:
+        return
+    if isinstance(seconds, (str, bytes)) or not hasattr(seconds, "__float__"):
+        raise TypeError(f"{name} must be a number or None, got {seconds!r}")
+    if not seconds >= 0:
+        raise ValueError(f"{name} must be None or >= 0 seconds, got {seconds}")
+
+
+def milliseconds(name: str, seconds: Optional[float]) -> int:
+    """Converts seconds to milliseconds, rounded up. None, no timeout, becomes -1."""
+    if seconds is None:
+        return -1
+    check_seconds(name, seconds)
+    return int(min(-(-seconds * 1000 // 1), 2**53))
+
+
 def _advice(name: str, names: List[str]) -> str:
     import difflib
 
@@ -50,10 +69,18 @@ def _advice(name: str, names: List[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"there are {_listed(names)}"
 
 
+# Options of rate limiters that are written as options of tables.
+_OF_LIMITERS = {"min_size": "MinSize(...)", "min_size_to_sample": "MinSize(...)",
+                "samples_per_insert": "SampleToInsertRatio(...)"}
+
+
 def _unknown_option(what: str, given: Iterable[str], known: Iterable[str]) -> Optional[str]:
     """Returns a sentence on the first name that is not known, or None."""
     names = list(known)
     for name in given:
+        if name in _OF_LIMITERS and "rate_limiter" in names:
+            return (f"{what} has no option {name!r}: write "
+                    f"rate_limiter=reprise.rate_limiters.{_OF_LIMITERS[name]}")
         if name not in names:
             return f"{what} has no option {name!r}: {_advice(name, names)}"
     return None
@@ -91,6 +118,10 @@ def suggest_names(made: _Callable) -> _Callable:
             known = [name for name in inspect.signature(made).parameters
                      if name not in ("self", "cls")]
             text = _unknown_option(f"{what}()", options, known)
+            if text is None and made.__name__ == "__init__":
+                usage = getattr(args[0], "_usage", "")
+                text = str(error).replace(f"{made.__qualname__}()", f"{what}()")
+                text += f": {usage}" if usage else ""
             if text is None:
                 raise
             raise TypeError(text) from None
@@ -120,6 +151,9 @@ def unknown_column(what: str, name: Any, names: Iterable[Any]) -> UnknownColumnE
 def limiter_fields(limiter: Any) -> Any:
     """Returns the four numbers of a rate limiter, for the C extension."""
     internal = getattr(limiter, "internal_limiter", None)
+    if isinstance(limiter, type) and internal is None and hasattr(limiter, "why"):
+        raise TypeError(f"rate_limiter must be one of reprise.rate_limiters, got {limiter.__name__} "
+                        f"without arguments: write {limiter.__name__}(...), such as MinSize(1)")
     if internal is None:
         raise TypeError(
             "rate_limiter must be one of reprise.rate_limiters, such as MinSize(1), got "
@@ -187,16 +221,34 @@ def differing_names(structure: Any, signature: Any, what: str = "the item") -> O
             "matched by position, so each must have the name that the signature has for it")
 
 
+def _other_keys(step: Sequence[Tuple[Any, ...]],
+                before: Sequence[Tuple[Any, ...]], where: str) -> Optional[str]:
+    """Returns a sentence on the first nest that has names in one of two steps and numbers in the
+    other, or None."""
+    for ours, theirs in zip(step, before):
+        for depth, (here, there) in enumerate(zip(ours, theirs)):
+            if here == there:
+                continue
+            if isinstance(here, str) != isinstance(there, str):
+                now, was = ("a dict" if isinstance(key, str) else "a list" for key in (here, there))
+                place = f"Field {ours[:depth]}" if depth else "the step"
+                return (f"{place} was {was} in {where} but is {now} now: its values would be "
+                        f"matched by position with {_joined(before)}")
+            break
+    return None
+
+
 def differing_steps(structure: Any, first: Any) -> Optional[str]:
     """Compares the names of the columns of two steps. Returns a sentence, or None."""
     step, before = structure.paths(), first.paths()
     if not _differ(step, before):
-        return None
+        return _other_keys(step, before, "an earlier step")
     return f"the step has {_joined(step)}; earlier steps have {_joined(before)}"
 
 
 def check_pattern(step: Any, columns: Mapping[int, Tuple[Any, ...]]) -> None:
-    """Raises ValueError if a step has other names than the reference step of a pattern.
+    """Raises ValueError if a step has other names than the reference step of a pattern, or a list
+    where that has a dict.
 
     Args:
       step: the `_core.Structure` of a step.
@@ -208,3 +260,7 @@ def check_pattern(step: Any, columns: Mapping[int, Tuple[Any, ...]]) -> None:
     if _differ([paths[number] for number in used], expected):
         raise ValueError(f"the step has {_joined(paths)}; the patterns were made for steps with "
                          f"{_joined(expected)}")
+    text = _other_keys([paths[number] for number in used], expected,
+                       "the reference step of the patterns")
+    if text is not None:
+        raise ValueError(text)

@@ -40,7 +40,7 @@ from typing import (
 )
 
 from reprise import _core, _log, errors, reverb_types
-from reprise._check import whole_number
+from reprise._check import check_seconds, milliseconds, whole_number
 from reprise.batch import Batch
 from reprise.client import _SAMPLES_AHEAD, Client
 from reprise.replay_sample import ReplaySample, SampleInfo
@@ -77,6 +77,15 @@ class AsyncClient:
     async def __aexit__(self, *_: Any) -> None:
         self.close()
 
+    def __getattr__(self, name: str) -> Any:
+        """Raises AttributeError, which says what to write for a method that only `Client` has."""
+        advice = ""
+        if name == "sampler":
+            advice = ": write batches(), for `async for`"
+        elif not name.startswith("_") and hasattr(Client, name):
+            advice = f": write client.client.{name}, on a thread if it waits (asyncio.to_thread)"
+        raise AttributeError(f"AsyncClient has no {name!r}{advice}")
+
     def close(self) -> None:
         """Releases the threads. Calls in progress end by themselves."""
         self._pool.shutdown(wait=False)
@@ -97,6 +106,7 @@ class AsyncClient:
 
     async def _call(self, call: Callable[[float], Any], timeout: Optional[float]) -> Any:
         """Makes a call that may be repeated, with timeouts of `_SLICE_S` until one succeeds."""
+        check_seconds("timeout", timeout)
         stopped = threading.Event()
         until = None if timeout is None else time.monotonic() + timeout
 
@@ -122,13 +132,14 @@ class AsyncClient:
         """
         if not priorities:
             raise ValueError("priorities must contain at least one item")
+        check_seconds("timeout", timeout)
         stopped = threading.Event()
         until = None if timeout is None else time.monotonic() + timeout
 
         def go_on() -> bool:
             return not stopped.is_set() and (until is None or time.monotonic() < until)
 
-        slice_s = _SLICE_S if timeout is None else min(_SLICE_S, max(0.0, timeout))
+        slice_s = _SLICE_S if timeout is None else min(_SLICE_S, timeout)
         insert = self.client._insert
         await self._run(lambda: insert(data, priorities, slice_s, go_on), stopped.set)
 
@@ -175,14 +186,13 @@ class AsyncClient:
         timeout: Optional[float] = None,
     ) -> AsyncGenerator[Any, None]:
         """`Client.sample`, for `async for`. `timeout` is for each sample."""
-        if whole_number("num_samples", num_samples) < -1 or num_samples == 0:
-            raise ValueError(f"num_samples: max_samples ({num_samples}) must be -1 or >= 1")
+        whole_number("num_samples", num_samples, 1)
+        timeout_ms = milliseconds("timeout", timeout)
         structure = None
         if unpack_as_table_signature:
             look_up = self.client._get_signature_for_table
             signature = await self._call(lambda left: look_up(table, left), timeout)
             structure = None if signature is None else _core.Structure(signature)
-        timeout_ms = -1 if timeout is None else max(0, int(timeout * 1000))
         make = _core.Client.replay_samples
         ask = 1
         while num_samples > 0:

@@ -21,7 +21,7 @@ from typing import (
 import numpy as np
 
 from reprise import _core, tree
-from reprise._check import name_columns, number, unknown_column
+from reprise._check import milliseconds, name_columns, unknown_column
 from reprise.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -137,15 +137,6 @@ class Batch(_Batch):
         return self.info.weights
 
 
-def milliseconds(name: str, seconds: Optional[float]) -> int:
-    """Converts seconds to milliseconds, rounded up. None, no timeout, becomes -1."""
-    if seconds is None:
-        return -1
-    if not number(name, seconds) >= 0:
-        raise ValueError(f"{name} must be None or >= 0 seconds, got {seconds}")
-    return int(min(-(-seconds * 1000 // 1), 2**53))
-
-
 class BatchIterator:
     """An iterator over batches.
 
@@ -154,6 +145,7 @@ class BatchIterator:
     """
 
     def __init__(self, dataset: Dataset, *, depth: Optional[int] = None):
+        self._client = dataset._client  # which may keep its server from being garbage-collected
         self._packer = dataset.packer()
         self._size = dataset.batch_size
         self._plan = dataset._plan

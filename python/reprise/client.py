@@ -35,7 +35,14 @@ from typing import (
 from reprise import _core, _log, errors
 from reprise import structured_writer as structured_writer_lib
 from reprise import trajectory_writer as trajectory_writer_lib
-from reprise._check import check_names, limiter_fields, suggest_names, whole_number
+from reprise._check import (
+    check_names,
+    check_seconds,
+    limiter_fields,
+    milliseconds,
+    suggest_names,
+    whole_number,
+)
 from reprise.connection import Connection
 from reprise.replay_sample import ReplaySample, SampleInfo
 from reprise.step_writer import Writer
@@ -54,6 +61,7 @@ __all__ = ["Client", "Writer"]
 _SIDES = {"inserts": 1, "samples": 2, "both": 3}
 _INSERTERS = 8  # writers that a client keeps for insert()
 _SAMPLES_AHEAD = 128
+_MOST_STEPS = 2**31 - 1
 
 
 def _flush(
@@ -122,6 +130,7 @@ class Client(Connection):
         """
         if not priorities:
             raise ValueError("priorities must contain at least one item")
+        check_seconds("timeout", timeout)
         self._insert(data, priorities, timeout, lambda: False)
 
     def _insert(
@@ -133,7 +142,7 @@ class Client(Connection):
     ) -> None:
         """Inserts an item. After each `timeout`, waits as long again if `go_on()` is true."""
         client = self._client
-        deadline = None if timeout is None or timeout < 0 else time.monotonic() + timeout
+        deadline = None if timeout is None else time.monotonic() + timeout
         tried = []
         fits = False
         while not fits:
@@ -189,6 +198,10 @@ class Client(Connection):
             raise ValueError(
                 f"max_sequence_length ({max_sequence_length}) must be a positive integer"
             )
+        if max_sequence_length > _MOST_STEPS:
+            raise ValueError(
+                f"max_sequence_length ({max_sequence_length}) must be at most {_MOST_STEPS}"
+            )
         if chunk_length is None:
             chunk_length = min(10, max_sequence_length)
         if chunk_length < 1 or chunk_length > max_sequence_length:
@@ -210,11 +223,12 @@ class Client(Connection):
             max_in_flight=max_in_flight_items,
             timeout=timeout,
         )
-        return Writer(
+        made = Writer(
             writer,
             f"Writer(chunk_length={chunk_length}, max_timesteps={max_sequence_length}, "
             f"delta_encoded={int(delta_encoded)}, max_in_flight_items={max_in_flight_items})",
         )
+        return self._kept(made)
 
     @suggest_names
     def trajectory_writer(
@@ -238,11 +252,12 @@ class Client(Connection):
         Raises:
           ValueError: num_keep_alive_refs < 1.
         """
-        if whole_number("num_keep_alive_refs", num_keep_alive_refs) < 1:
+        if not 1 <= whole_number("num_keep_alive_refs", num_keep_alive_refs) <= _MOST_STEPS:
             raise ValueError(
-                f"num_keep_alive_refs ({num_keep_alive_refs}) must be a positive integer"
+                f"num_keep_alive_refs ({num_keep_alive_refs}) must be a positive integer, at most "
+                f"{_MOST_STEPS}"
             )
-        return trajectory_writer_lib.TrajectoryWriter(
+        made = trajectory_writer_lib.TrajectoryWriter(
             self._client,
             num_keep_alive_refs,
             validate=validate_items,
@@ -250,6 +265,7 @@ class Client(Connection):
             max_bytes=max_bytes,
             timeout=timeout,
         )
+        return self._kept(made)
 
     def structured_writer(
         self, configs: Sequence[structured_writer_lib.Config]
@@ -259,7 +275,7 @@ class Client(Connection):
         Raises:
           ValueError: there are no configs, or one is invalid; the message says which.
         """
-        return structured_writer_lib.StructuredWriter(self._client, configs)
+        return self._kept(structured_writer_lib.StructuredWriter(self._client, configs))
 
     def batch_writer(
         self, num_environments: int, configs: Sequence[structured_writer_lib.Config]
@@ -270,7 +286,9 @@ class Client(Connection):
         Raises:
           ValueError: num_environments < 1; there are no configs, or one is invalid.
         """
-        return structured_writer_lib.BatchWriter(self._client, num_environments, configs)
+        return self._kept(
+            structured_writer_lib.BatchWriter(self._client, num_environments, configs)
+        )
 
     @overload
     def sample(
@@ -334,19 +352,19 @@ class Client(Connection):
           of every array counts steps.
 
         Raises:
-          ValueError: the item cannot be split into steps since its columns differ in length.
+          ValueError: num_samples < 1; the item cannot be split into steps since its columns differ
+            in length.
           NotFoundError: there is no such table.
           StatusError: the server has stopped.
           DeadlineExceededError: no item arrived for `timeout` seconds.
         """
-        if whole_number("num_samples", num_samples) < -1 or num_samples == 0:
-            raise ValueError(f"num_samples: max_samples ({num_samples}) must be -1 or >= 1")
+        whole_number("num_samples", num_samples, 1)
+        timeout_ms = milliseconds("timeout", timeout)
         structure = None
         if unpack_as_table_signature:
             signature = self._get_signature_for_table(table, timeout)
             if signature is not None:
                 structure = _core.Structure(signature)
-        timeout_ms = -1 if timeout is None else max(0, int(timeout * 1000))
         make = _core.Client.replay_samples
         for found in self._draw(table, num_samples, timeout_ms):
             yield from make(found, SampleInfo, ReplaySample, structure, emit_timesteps)
@@ -461,8 +479,15 @@ class Client(Connection):
         self, table: Optional[str] = None, *, timeout: Optional[float] = None
     ) -> List[Waiting]:
         """Returns the calls that wait at `table` (None: at any table), and why they wait."""
-        calls = self._client.why_blocked(table, timeout)
-        return [Waiting.from_dict(call["table"], call) for call in calls]
+        client = self._client
+        calls = client.why_blocked(table, timeout)
+        addresses = client.addresses if calls else []
+        return [
+            Waiting.from_dict(
+                call["table"], call, addresses[call["shard"]] if len(addresses) > 1 else ""
+            )
+            for call in calls
+        ]
 
     def create_table(self, table: Table, *, timeout: Optional[float] = None) -> None:
         """Creates a table with the settings of `table` on a running server.
@@ -483,6 +508,7 @@ class Client(Connection):
         self._client.drop_table(table, timeout)
         self._signature_cache = {}
 
+    @suggest_names
     def alter_table(
         self,
         table: str,

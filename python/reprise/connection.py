@@ -9,7 +9,7 @@ it connects through TCP.
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from reprise import _core, errors, local_path, local_servers, reverb_types
 from reprise._check import suggest_names
@@ -36,11 +36,23 @@ _SUMS = (
     "waiting_samples",
 )
 
+_Any = TypeVar("_Any", bound=Any)
+
 
 def core_client(client: Any) -> _core.Client:
     """Returns the C extension's client of a `Connection`. `client` may also be that client itself.
     """
     return client if isinstance(client, _core.Client) else client._client
+
+
+def _check_address(address: str) -> None:
+    """Raises ValueError for mistakes in an address that are known without a connection."""
+    scheme, found, rest = address.partition("://")
+    if found and scheme in ("http", "https", "grpc", "tcp"):
+        raise ValueError(f"address {address!r}: write host:port, without '{scheme}://', as in {rest!r}")
+    if ";" in address:
+        raise ValueError(f"address {address!r}: separate addresses by commas, as in "
+                         f"{address.replace(';', ',')!r}")
 
 
 def _rebuild(cls: type, address: str, options: Dict[str, Any]) -> Connection:
@@ -53,6 +65,8 @@ class Connection:
 
     The arguments are those of `Client`.
     """
+
+    _usage = "the address is one argument, such as 'localhost:8000'"
 
     def __init__(
         self,
@@ -76,13 +90,18 @@ class Connection:
             raise TypeError(
                 "server_address must be an address, got a server: write server.localhost_client()"
             )
+        if token is not None and not isinstance(token, str):
+            raise TypeError(f"token must be a str or None, got {type(token).__name__}")
         if not isinstance(server_address, str):
-            if not isinstance(server_address, (list, tuple)):
+            if not isinstance(server_address, (list, tuple)) or not all(
+                isinstance(address, str) for address in server_address
+            ):
                 raise TypeError(
                     "server_address must be 'host:port', or a list of these, got "
                     f"{server_address!r}"
                 )
             server_address = ",".join(server_address)
+        _check_address(server_address)
         if transport not in (None, "tcp"):
             raise ValueError(f"transport must be None or 'tcp', got {transport!r}")
         self._server_address = server_address
@@ -109,6 +128,7 @@ class Connection:
             self._options["shared_memory"] = False
         if self._options:
             _core.Client(server_address, **self._options)  # raises if an option is wrong
+        self._server: Any = None  # if set, kept from being garbage-collected
         self._handle: Optional[_core.Client] = None
         self._pid = 0
         self._store: Any = None
@@ -141,6 +161,11 @@ class Connection:
         if self._path is not None and not os.path.exists(self._path):
             return self._connect()
         return handle
+
+    def _kept(self, user: _Any) -> _Any:
+        """Lets an object that uses the connection keep the server from being garbage-collected."""
+        user._server = self._server
+        return user
 
     def _is_local(self) -> bool:
         return local_servers.local_store(self._server_address) is self._store

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, TypedDict
 import numpy as np
 
 from reprise import _core, tree
-from reprise._check import need, number, suggest_names, whole_number
-from reprise.batch import Batch, BatchInfo, BatchIterator, milliseconds
+from reprise._check import milliseconds, need, number, suggest_names, whole_number
+from reprise.batch import Batch, BatchInfo, BatchIterator
 from reprise.connection import Connection, core_client
 
 if TYPE_CHECKING:

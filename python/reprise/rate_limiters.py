@@ -94,6 +94,13 @@ class MinSize(RateLimiter):
         )
 
 
+def _narrow(error_buffer: Any, width: float, least: float) -> str:
+    """Says what error_buffer must be instead. `least` is the least number, half of the least width."""
+    if isinstance(error_buffer, (tuple, list)):
+        return f"Its width is {width:g} and must be at least {2 * least:g}."
+    return f"It is {width / 2:g} and must be at least {least:g}."
+
+
 @suggest_names
 class SampleToInsertRatio(RateLimiter):
     """Keeps the ratio of samples to inserts near `samples_per_insert`.
@@ -141,9 +148,8 @@ class SampleToInsertRatio(RateLimiter):
         if max_diff - min_diff < 2 * max(1.0, samples_per_insert):
             raise ValueError(
                 "The size of error_buffer must be >= max(1.0, samples_per_insert) as "
-                "smaller values could completely block samples and/or insert calls. Its range is "
-                f"[{min_diff:g}, {max_diff:g}], whose width {max_diff - min_diff:g} must be at least "
-                f"{2 * max(1.0, samples_per_insert):g}."
+                "smaller values could completely block samples and/or insert calls. "
+                + _narrow(error_buffer, max_diff - min_diff, max(1.0, samples_per_insert))
             )
         if max_diff < start:
             logger().warning(

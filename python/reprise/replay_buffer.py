@@ -24,6 +24,7 @@ A transition is drawn with a probability proportional to (priority + epsilon)^al
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Union
 
@@ -47,6 +48,9 @@ def _column(name: Any, spec: Any) -> Tuple[Tuple[int, ...], np.dtype]:
         raise ValueError(f"a column must not be called '{name}': sample() or add() uses that name")
     if isinstance(spec, tuple) and len(spec) == 2 and isinstance(spec[0], type):
         raise TypeError(f"column '{name}': the shape comes before the dtype, got {spec!r}")
+    if isinstance(spec, tuple) and len(spec) != 2 and all(type(size) is int for size in spec):
+        raise TypeError(f"column '{name}': write (shape, dtype), such as ({spec!r}, np.float32), got "
+                        f"{spec!r}")
     if isinstance(spec, tuple) and len(spec) == 2 and not isinstance(spec[0], (float, bool)):
         spec = specs.TensorSpec(*spec)
     elif isinstance(spec, (list, tuple)):
@@ -62,6 +66,13 @@ def _column(name: Any, spec: Any) -> Tuple[Tuple[int, ...], np.dtype]:
     if spec.shape is None or None in spec.shape:
         raise ValueError(f"column '{name}': rows have one shape, got {spec.shape}")
     return spec.shape, spec.dtype.newbyteorder("=")
+
+
+def _row_bytes(columns: Mapping[str, Tuple[Tuple[int, ...], np.dtype]],
+               frames: Mapping[str, int]) -> int:
+    """Returns the bytes of a transition without its frames."""
+    return sum(math.prod(shape) * dtype.itemsize for name, (shape, dtype) in columns.items()
+               if name not in frames)
 
 
 @suggest_names
@@ -85,7 +96,8 @@ class ReplayBuffer(_core.ReplayBuffer):
         exactly the rows that were added.
       preallocate: whether to take the memory of all transitions now. This takes some tenths of a
         second for each GB, and `add` never waits for new pages while the buffer fills for the first
-        time. Frames still take their memory when they are added.
+        time. Frames still take their memory when they are added. Raises MemoryError if the
+        transitions need more than the memory that is available.
 
     Several threads may call the methods; a lock lets one call run at a time.
 
@@ -97,6 +109,9 @@ class ReplayBuffer(_core.ReplayBuffer):
     def __init__(self, capacity: int, spec: Mapping[str, Any], *, alpha: float = 0.6,
                  beta: float = 0.4, epsilon: float = 1e-6, seed: Optional[int] = None,
                  frames: Optional[Mapping[str, int]] = None, preallocate: bool = False):
+        capacity = int(capacity)
+        if capacity < 0:
+            raise ValueError(f"capacity must be >= 1, got {capacity}")
         if not hasattr(spec, "items"):
             raise TypeError(f"spec must map names to columns, got {type(spec).__name__}")
         if frames is not None and not hasattr(frames, "items"):
@@ -111,11 +126,16 @@ class ReplayBuffer(_core.ReplayBuffer):
             if count < 1 or (count > 1 and (not shape or shape[0] % count)):
                 raise ValueError(f"column '{name}': its shape {shape} is not {count} frames along "
                                  "the first axis")
-        self._options = {"capacity": int(capacity), "alpha": float(alpha), "beta": float(beta),
+        self._options = {"capacity": capacity, "alpha": float(alpha), "beta": float(beta),
                          "epsilon": float(epsilon), "frames": frames,
                          "spec": {n: (s, d.str) for n, (s, d) in columns.items()}}
+        if preallocate:
+            from reprise.free_memory import check_memory
+
+            check_memory(f"preallocate=True with a capacity of {capacity:,}",
+                         capacity * _row_bytes(columns, frames))
         seed = int.from_bytes(os.urandom(8), "little") if seed is None else int(seed) % 2**64
-        super().__init__(int(capacity), tuple((n, d, s, frames.get(n, 0))
+        super().__init__(capacity, tuple((n, d, s, frames.get(n, 0))
                                               for n, (s, d) in columns.items()),
                          float(alpha), float(beta), float(epsilon), seed, bool(preallocate))
 
@@ -175,6 +195,11 @@ class ReplayBuffer(_core.ReplayBuffer):
                 "largest_priority": largest, "rng": list(rng)}
 
     def _begin_load(self, head: Mapping[str, Any]) -> None:
+        missing = [name for name in ("format", "options", "next", "largest_priority", "rng")
+                   if name not in head]
+        if missing:
+            raise ValueError("the state must be one of ReplayBuffer.state_dict(), but it has no "
+                             f"{missing[0]!r}")
         if head["format"] != _FORMAT:
             raise ValueError(f"the state has format {head['format']}, this is format {_FORMAT}")
         ours, theirs = self.columns, head["options"]["spec"]

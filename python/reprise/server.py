@@ -22,11 +22,13 @@ tables on it. Everything else is the same.
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 import threading
 import weakref
-from typing import Any, List, Mapping, Optional, Sequence, Union
+from typing import Any, Iterator, List, Mapping, Optional, Sequence, Union
 
+from reprise import errors
 from reprise import storage as storage_module
 from reprise._check import suggest_names, whole_number
 from reprise.client import Client
@@ -125,6 +127,17 @@ def _page_hosts(names: Sequence[str]) -> Optional[str]:
         if not isinstance(name, str) or not name or "," in name:
             raise ValueError(f"page_hosts must be names of hosts, got {name!r}")
     return ",".join(names) or None
+
+
+@contextlib.contextmanager
+def _naming_directory(stored: Optional[Mapping[str, Any]]) -> Iterator[None]:
+    """Adds the directory of the storage to the error that another server has it."""
+    try:
+        yield
+    except errors.StatusError as error:
+        if stored is not None and "has this directory" in str(error):
+            error.args = (f"the storage {stored['path']!r} is used by another server: {error}",)
+        raise
 
 
 def _client_of(where: Union[str, Client]) -> Client:
@@ -231,15 +244,17 @@ class Server:
         self._where: str = where if isinstance(where, str) else ""
         place: Any
         if where == "process":
-            place = ThreadServer(
-                self._tables, hosts, port, local_socket, store_options, stored, options
-            )
+            with _naming_directory(stored):
+                place = ThreadServer(
+                    self._tables, hosts, port, local_socket, store_options, stored, options
+                )
         elif where == "child":
             from reprise import child_server  # with subprocess, which few servers need
 
-            place = child_server.Child(
-                self._tables, hosts, port, local_socket, store_options, stored, options
-            )
+            with _naming_directory(stored):
+                place = child_server.Child(
+                    self._tables, hosts, port, local_socket, store_options, stored, options
+                )
         else:
             if port or address is not None:
                 raise ValueError("a server that runs already has its own port and address")
@@ -323,8 +338,15 @@ class Server:
             raise
 
     def localhost_client(self, **options: Any) -> Client:
-        """Returns a `Client` of this server. `options` are those of `Client`."""
-        return Client(self.address, **options)
+        """Returns a `Client` of this server. `options` are those of `Client`.
+
+        The server runs at least as long as the client, its writers, datasets and iterators exist,
+        unless `stop()` is called. A pickled client does not keep it running, nor does a
+        `Client(server.address)`.
+        """
+        client = Client(self.address, **options)
+        client._server = self
+        return client
 
     def __enter__(self) -> Server:
         return self

@@ -19,7 +19,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Union
 
-from reprise import _core
+from reprise import _check, _core
 
 if TYPE_CHECKING:
     from reprise.platform.checkpointers_lib import CheckpointerBase
@@ -80,10 +80,12 @@ def options_of(storage: Storage) -> Dict[str, Any]:
         raise ValueError(
             f"durability must be 'checkpoint', 'interval' or 'sync', got {storage.durability!r}"
         )
-    if not 1 <= storage.keep < 2**31:
+    if not 1 <= _check.whole_number("keep", storage.keep) < 2**31:
         raise ValueError(f"keep must be >= 1, got {storage.keep!r}")
-    if storage.max_memory < 0:
-        raise ValueError(f"max_memory must be >= 0, got {storage.max_memory!r}")
+    if isinstance(storage.max_memory, str):
+        raise TypeError("max_memory must be a number of bytes, such as 2**30, got "
+                        f"{storage.max_memory!r}")
+    _check.whole_number("max_memory", storage.max_memory, 0, 2**63 - 1)
     every = storage.checkpoint_every
     return {
         "path": os.path.abspath(os.fspath(storage.path)),

@@ -148,6 +148,15 @@ def _open(make: Callable[[], Any], configs: Sequence[Config]) -> Any:
         raise ValueError(f"{e}{_advice(configs)}") from None
 
 
+def _limit_ms(timeout_ms: Optional[float], timeout: Optional[float]) -> Optional[float]:
+    """Returns the timeout that was given, in milliseconds. At most one may be given."""
+    if timeout is None:
+        return timeout_ms
+    if timeout_ms is not None:
+        raise TypeError("give timeout, in seconds, or timeout_ms, not both")
+    return _check.milliseconds("timeout", timeout)
+
+
 def _late(
     call: str, timeout_ms: Optional[float], cause: Exception
 ) -> errors.DeadlineExceededError:
@@ -176,7 +185,8 @@ class _NameCheck:
 
     def passes(self, step: Any, timeout: Optional[float]) -> bool:
         """Returns False if a server has not said the signatures of its tables: try again with the
-        next step. ValueError if names differ."""
+        next step. ValueError if names differ, NotFoundError if a table does not exist."""
+        _check.check_seconds("timeout", timeout)
         _check.check_pattern(_core.Structure(step), self._columns)
         if time.monotonic() < self._ask_at:
             return False
@@ -184,6 +194,8 @@ class _NameCheck:
             limit = _ASK_S if timeout is None else min(timeout, _ASK_S)
             tables = {config.table: self._client.tables(limit, config.table)[0]
                       for config in self._configs}
+        except errors.NotFoundError:
+            raise
         except (errors.StatusError, errors.ReverbError):
             self._ask_at = time.monotonic() + _ASK_AGAIN_S
             return False
@@ -229,20 +241,27 @@ class StructuredWriter:
         Raises:
           ValueError: the number of leaves changes; a value has another dtype or shape than its
             column, or was already given in this step; names differ from those of earlier steps, of
-            the reference step, or of the signature of a pattern's table.
+            the reference step, or of the signature of a pattern's table; a dict becomes a list.
         """
         self._append(data, partial_step, timeout)
 
     def flush(
-        self, block_until_num_items: int = 0, timeout_ms: Optional[float] = None
+        self,
+        block_until_num_items: int = 0,
+        timeout_ms: Optional[float] = None,
+        *,
+        timeout: Optional[float] = None,
     ) -> None:
         """Sends items and waits until all but `block_until_num_items` are confirmed.
 
+        Waits for `timeout_ms` milliseconds, or `timeout` seconds, at most.
+
         Raises:
           ValueError: block_until_num_items < 0.
-          DeadlineExceededError: `timeout_ms` has passed; sending continues in the background.
+          DeadlineExceededError: the timeout has passed; sending continues in the background.
           StatusError: the server refuses an item.
         """
+        timeout_ms = _limit_ms(timeout_ms, timeout)
         if block_until_num_items < 0:
             raise ValueError(
                 f"block_until_num_items must be >= 0, got {block_until_num_items}"
@@ -253,18 +272,23 @@ class StructuredWriter:
             raise _late("Flush", timeout_ms, e) from e
 
     def end_episode(
-        self, clear_buffers: bool = True, timeout_ms: Optional[float] = None
+        self,
+        clear_buffers: bool = True,
+        timeout_ms: Optional[float] = None,
+        *,
+        timeout: Optional[float] = None,
     ) -> None:
         """Makes the items that are due at the end of an episode, flushes, and begins a new one.
 
         Args:
           clear_buffers: discard the steps. If False, later items may have steps of this episode.
-          timeout_ms: how long to wait for the flush.
+          timeout_ms, timeout: how many milliseconds, or seconds, to wait for the flush.
 
         Raises:
-          DeadlineExceededError: `timeout_ms` has passed; the episode has not ended, and sending
+          DeadlineExceededError: the timeout has passed; the episode has not ended, and sending
             continues in the background.
         """
+        timeout_ms = _limit_ms(timeout_ms, timeout)
         try:
             self._writer.end_episode(clear_buffers, timeout_ms)
         except errors.DeadlineExceededError as e:
@@ -342,13 +366,17 @@ class BatchWriter:
         """
         self._append_batch(data, ends, timeout)
 
-    def flush(self, timeout_ms: Optional[float] = None) -> None:
-        """Sends all items and waits until they are confirmed.
+    def flush(
+        self, timeout_ms: Optional[float] = None, *, timeout: Optional[float] = None
+    ) -> None:
+        """Sends all items and waits until they are confirmed, for `timeout_ms` milliseconds, or
+        `timeout` seconds, at most.
 
         Raises:
-          DeadlineExceededError: `timeout_ms` has passed; sending continues in the background.
+          DeadlineExceededError: the timeout has passed; sending continues in the background.
           StatusError: the server refuses an item.
         """
+        timeout_ms = _limit_ms(timeout_ms, timeout)
         try:
             self._writer.flush(0, timeout_ms)
         except errors.DeadlineExceededError as e:
@@ -388,6 +416,20 @@ class _RefNode:
         return node
 
 
+class _RefDict(dict):
+    """A dict of a reference step, whose KeyError lists its columns."""
+
+    def __missing__(self, name: Any) -> Any:
+        raise _check.unknown_column("the step", name, self)
+
+
+def _named(step: Any) -> Any:
+    """Makes the dicts of a reference step, also those inside dicts, list their columns in errors."""
+    if type(step) is not dict:
+        return step
+    return _RefDict((name, _named(part)) for name, part in step.items())
+
+
 def _numbered(structure: Any) -> Tuple[Any, List[int]]:
     return structure, list(range(len(tree.flatten(structure))))
 
@@ -400,7 +442,7 @@ def create_reference_step(step_structure: Any) -> ReferenceStep:
     """
     structure, numbers = _numbered(step_structure)
     paths = _core.Structure(structure).paths()
-    return tree.unflatten_as(structure, [_RefNode(i, paths[i]) for i in numbers])
+    return _named(tree.unflatten_as(structure, [_RefNode(i, paths[i]) for i in numbers]))
 
 
 def pattern_from_transform(step_structure: Any, transform: PatternTransform) -> Pattern:
@@ -412,6 +454,8 @@ def pattern_from_transform(step_structure: Any, transform: PatternTransform) -> 
     step = create_reference_step(step_structure)
     try:
         return transform(step)
+    except errors.UnknownColumnError:
+        raise
     except KeyError as error:
         missing = error.args[0] if error.args else None
         if not hasattr(step, "keys") or not isinstance(missing, str) or missing in step:

@@ -40,6 +40,7 @@ class Waiting(NamedTuple):
       done: how many of them are done.
       seconds: how long the call has waited.
       why: the bound that blocks the call, the counts, and what would release it.
+      shard: the address of the server, if the client has several; otherwise "".
     """
 
     table: str
@@ -48,15 +49,17 @@ class Waiting(NamedTuple):
     done: int
     seconds: float
     why: str
+    shard: str = ""
 
     def __str__(self) -> str:
-        return f"{self.side} at '{self.table}' for {self.seconds:.1f} s: {self.why}"
+        where = f" of {self.shard}" if self.shard else ""
+        return f"{self.side} at '{self.table}'{where} for {self.seconds:.1f} s: {self.why}"
 
     @classmethod
-    def from_dict(cls, table: str, call: Mapping[str, Any]) -> Waiting:
+    def from_dict(cls, table: str, call: Mapping[str, Any], shard: str = "") -> Waiting:
         """Converts a dict of `reprise._core`."""
         return cls(
-            table, call["side"], call["wanted"], call["done"], call["waiting_s"], call["why"]
+            table, call["side"], call["wanted"], call["done"], call["waiting_s"], call["why"], shard
         )
 
 
@@ -134,11 +137,15 @@ def _signature(signature: Optional[reverb_types.SpecNest]) -> Optional[reverb_ty
     """Converts a signature to a nest of our specs. An empty nest is the same as None."""
     if signature is None or (isinstance(signature, (dict, list, tuple)) and not signature):
         return None
-    for leaf in _core.Structure(signature).flatten(signature):
+    structure = _core.Structure(signature)
+    for path, leaf in zip(structure.paths(), structure.flatten(signature)):
         if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes, type)):
+            named = [depth for depth, part in enumerate(path) if isinstance(part, str)]
+            column = "/".join(str(part) for part in path[: named[-1] + 1 if named else len(path)])
             raise ValueError(
-                f"Unsupported signature spec: {leaf}. Each leaf is a spec, such as "
-                "reprise.TensorSpec(shape, dtype)"
+                f"Unsupported signature spec: {leaf}{' of column ' + repr(column) if column else ''}. "
+                "Each leaf is a spec, such as reprise.TensorSpec((3,), np.float32), and not a pair "
+                "of a shape and a dtype"
             )
     return specs.convert(signature)
 
@@ -162,6 +169,15 @@ def _max_times_sampled(max_times_sampled: Any) -> int:
         raise ValueError("max_times_sampled must be >= 0, where 0 means no limit, got "
                          f"{number}")
     return number
+
+
+def _not_a_selector(role: str, given: Any) -> str:
+    for name in item_selectors.__all__:
+        if given is getattr(item_selectors, name):
+            arguments = "0.6" if name == "Prioritized" else ""
+            return (f"{role} must be an instance of one of reprise.selectors, got {name} without "
+                    f"parentheses: write {name}({arguments})")
+    return f"{role} must be one of reprise.selectors, such as Uniform(), got {given!r}"
 
 
 @suggest_names
@@ -214,14 +230,14 @@ class Table:
         _check_max_size(max_size)
         for role, selector in (("sampler", sampler), ("remover", remover)):
             if not isinstance(selector, pybind.ItemSelector):
-                made = isinstance(selector, (type, functools.partial))
-                advice = "an instance is needed, with parentheses: write Uniform()" if made else ""
-                raise TypeError(f"{role} must be one of reprise.selectors, got {selector!r}"
-                                + (f": {advice}" if advice else ""))
+                raise TypeError(_not_a_selector(role, selector))
         self._name = name
         self._sampler = sampler
         self._remover = remover
         self._rate_limiter = rate_limiter
+        if isinstance(extensions, TableExtensionBase):
+            raise TypeError(f"table '{name}': extensions must be a list, got one: write "
+                            f"extensions=[{type(extensions).__name__}(...)]")
         self._extensions = tuple(extensions)
         self._signature = _signature(signature)
         self._max_bytes = whole_number("max_bytes", max_bytes, 0, _MAX_UNSIGNED)

@@ -10,6 +10,17 @@ enum {
     MOST_CALLS = 256
 };
 
+/* Writes why a call waits; over several shards, after the address of its server. */
+static void write_reason(const rp_client *client, const rp_client_waiting *call, char *text,
+                         size_t size)
+{
+    if (rp_client_shard_count(client) > 1)
+        (void)snprintf(text, size, "%s: %s", rp_client_shard_address(client, call->shard),
+                       call->waiting.why);
+    else
+        (void)snprintf(text, size, "%s", call->waiting.why);
+}
+
 void rp_client_ask_why(rp_client *client, const rp_why_question *question, char *text,
                        size_t size)
 {
@@ -26,7 +37,7 @@ void rp_client_ask_why(rp_client *client, const rp_why_question *question, char 
 
         if (call->waiting.is_insert == question->is_insert &&
             (question->shard == RP_ANY_SHARD || question->shard == call->shard))
-            (void)snprintf(text, size, "%s", call->waiting.why);
+            write_reason(client, call, text, size);
     }
     if (st == RP_DEADLINE || st == RP_UNAVAILABLE || st == RP_NOT_FOUND)
         (void)snprintf(text, size, "%s", err.text);

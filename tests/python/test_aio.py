@@ -2,6 +2,8 @@
 """reprise.aio: the client for asyncio."""
 
 import asyncio
+import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -94,7 +96,7 @@ def test_errors_come_through(client):
         with pytest.raises(RuntimeError, match="zz"):
             async for _ in a.sample("zz"):
                 pass
-        with pytest.raises(ValueError, match="max_samples"):
+        with pytest.raises(ValueError, match="num_samples must be >= 1, got 0"):
             async for _ in a.sample("t", 0):
                 pass
 
@@ -259,3 +261,23 @@ def test_a_generator_closed_early_leaves_no_waiting_call(client):
         return await a.why("t")
 
     assert run(main()) == []
+
+
+@pytest.mark.parametrize("name, text", [
+    ("sampler", r"AsyncClient has no 'sampler': write batches\(\)"),
+    ("trajectory_writer", r"no 'trajectory_writer': write client\.client\.trajectory_writer"),
+    ("colour", "AsyncClient has no 'colour'$"),
+    ("_pools", "AsyncClient has no '_pools'$"),
+])
+def test_what_only_the_client_has(name, text):
+    client = aio.AsyncClient("localhost:1")
+    with pytest.raises(AttributeError, match=text):
+        getattr(client, name)
+    assert not hasattr(client, "colour")
+
+
+def test_the_guide_lists_the_calls_of_the_async_client():
+    page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
+    section = page.read_text().split("## asyncio")[1].split("```")[0]
+    calls = {name for name in vars(aio.AsyncClient) if not name.startswith("_")}
+    assert calls - {"close", "server_address"} <= set(re.findall(r"`(\w+)`", section))

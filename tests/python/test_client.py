@@ -174,11 +174,12 @@ def test_sampling_an_unknown_table(serve):
 def test_wrong_numbers_of_samples(serve):
     client = serve()
     client.insert(1, {"t": 1.0})
-    with pytest.raises(ValueError, match=r"max_samples \(0\) must be -1 or >= 1"):
+    with pytest.raises(ValueError, match=r"num_samples must be >= 1, got 0"):
         next(client.sample("t", 0))
     with pytest.raises(ValueError, match="-2"):
         next(client.sample("t", -2))
-    assert list(client.sample("t", -1)) == []
+    with pytest.raises(ValueError, match="num_samples must be >= 1, got -1"):
+        next(client.sample("t", -1))
 
 
 def test_sampling_waits_for_an_insert(serve):
@@ -591,6 +592,32 @@ def test_shards(spread, as_list):
         server.stop()
 
 
+def test_waits_over_shards_name_the_server():
+    limiter = reprise.rate_limiters.MinSize
+    servers = [reprise.Server([table("t", rate_limiter=limiter(3))]) for _ in range(2)]
+    addresses = [f"localhost:{server.port}" for server in servers]
+    client = Client(addresses, transport="tcp")
+    for _ in range(4):
+        client.insert([1.0], {"t": 1.0})
+    iterator = iter(client.sampler("t", 1, prefetch=0, timeout=0.5))
+    said = ""
+    while not any(f"{address}: " in said for address in addresses):
+        with pytest.raises(errors.DeadlineExceededError, match="'t'") as raised:
+            next(iterator)
+        said = str(raised.value)
+    asked = threading.Thread(target=lambda: list(client.sample("t", 2)))
+    asked.start()
+    while {call.shard for call in client.why()} != set(addresses):
+        time.sleep(0.01)
+    assert all(f"sample at 't' of {call.shard} for" in str(call) for call in client.why())
+    iterator.close()
+    for _ in range(4):
+        client.insert([1.0], {"t": 1.0})
+    asked.join()
+    for server in servers:
+        server.stop()
+
+
 def test_a_dead_shard_gets_no_item():
     """It would keep its half of the items for 30 s."""
     server = reprise.Server([table("t")])
@@ -685,8 +712,11 @@ def test_a_table_that_does_not_exist_has_one_error(transport):
         writer, trajectories = client.writer(1), client.trajectory_writer(1)
         writer.append(1)
         trajectories.append([1])
+        pattern = reprise.structured.pattern_from_transform([None], lambda s: [s[0][-1:]])
+        config = reprise.structured.create_config(pattern, "zz", [])
         for call in (
             lambda: client.insert(1, {"zz": 1.0}),
+            lambda: client.structured_writer([config]).append([1], timeout=20),
             lambda: writer.create_item("zz", 1, 1.0),
             lambda: trajectories.create_item("zz", 1.0, [trajectories.history[0][-1:]]),
             lambda: next(client.sample("zz")),
@@ -709,12 +739,6 @@ def test_a_table_that_does_not_exist_has_one_error(transport):
         with pytest.raises(reprise.NotFoundError, match='Could not find table "zz".*: t, a'):
             next(client.sample("zz", unpack_as_table_signature=True))  # Reverb's text
         writer.close()
-        pattern = reprise.structured.pattern_from_transform([None], lambda s: [s[0][-1:]])
-        config = reprise.structured.create_config(pattern, "zz", [])
-        structured = client.structured_writer([config])
-        structured.append([1])
-        with pytest.raises(reprise.NotFoundError, match="Priority table zz was not found"):
-            structured.flush(timeout_ms=20000)
 
 
 def test_many_tables_are_counted():

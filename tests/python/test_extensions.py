@@ -353,7 +353,7 @@ def test_other_extensions_build_those_of_the_package(serve):
 @pytest.mark.parametrize("make, text", [
     (lambda: extensions.Diffusion(0, 0.5), r"radius must be in \[1, 64\], got 0"),
     (lambda: extensions.Diffusion(3, 1.0), r"decay must be in \(0, 1\), got 1"),
-    (lambda: extensions.InsertOnSample("t", -1), "timeout >= 0"),
+    (lambda: extensions.InsertOnSample("t", -1), "timeout must be None or >= 0"),
     (lambda: extensions.Callback(list, []), "events must be some of insert, update"),
     (lambda: extensions.Callback(list, "drop"), r"got \['drop'\]"),
     (lambda: extensions.Callback(list, max_waiting=0), "max_waiting must be from 1 to 1048576, got 0"),

@@ -21,6 +21,21 @@ def pattern(transform):
     return reprise.structured.create_config(made, "t")
 
 
+def selected(sampler=reprise.selectors.Uniform(), remover=reprise.selectors.Fifo()):
+    return reprise.Table("t", sampler, remover, 10, reprise.rate_limiters.MinSize(1))
+
+
+def unknown_table():
+    made = reprise.structured.pattern_from_transform({"x": None}, lambda s: s["x"][-1])
+    return reprise.structured.create_config(made, "nothing")
+
+
+def test_a_directory_of_another_server(tmp_path):
+    with reprise.Server([table()], storage=tmp_path):
+        with pytest.raises(reprise.StatusError, match=f"the storage '{tmp_path}' is used by another"):
+            reprise.Server([table()], storage=tmp_path)
+
+
 @pytest.mark.parametrize("address, text", [
     ("http://localhost:8000", "without 'http://'"),
     ("grpc://localhost:8000", "without 'grpc://'"),
@@ -112,7 +127,38 @@ def test_an_insert_that_does_not_match_the_signature(step, text):
     (lambda c: reprise.ReplayBuffer(9, {"x": np.float32}), r"write \(shape, dtype\), such as"),
     (lambda c: reprise.ReplayBuffer(9, {"x": (np.float32, (3,))}), "the shape comes before the dtype"),
     (lambda c: reprise.ReplayBuffer.from_spaces(9, (3,), 2), "observation_space must be a space"),
-    (lambda c: next(c.sample("t", 0)), r"num_samples: max_samples \(0\) must be -1 or >= 1"),
+    (lambda c: reprise.Server([table()], storage=reprise.Storage("x", max_memory="1GiB")),
+     r"max_memory must be a number of bytes, such as 2\*\*30, got '1GiB'"),
+    (lambda c: reprise.Server([table()], storage=reprise.Storage("x", keep="3")), "keep must be an integer"),
+    (lambda c: reprise.ReplayBuffer(9, {"x": (4,)}), r"column 'x': write .* such as \(\(4,\), np.float32\)"),
+    (lambda c: reprise.ReplayBuffer(9, {"x": 1.0}).load_state_dict({}), r"state_dict\(\), but it has no 'format'"),
+    (lambda c: table(signature={"a": ((3,), np.float32)}), r"3 of column 'a'\. .*TensorSpec\(\(3,\), np"),
+    (lambda c: table(signature={"a": {"b": np.float32}}), "of column 'a/b'"),
+    (lambda c: selected(remover=reprise.selectors.Fifo), r"got Fifo without parentheses: write Fifo\(\)"),
+    (lambda c: selected(sampler=reprise.selectors.MaxHeap), r"write MaxHeap\(\)"),
+    (lambda c: selected(sampler=reprise.selectors.Prioritized), r"write Prioritized\(0\.6\)"),
+    (lambda c: table(rate_limiter=reprise.rate_limiters.MinSize), r"write MinSize\(\.\.\.\)"),
+    (lambda c: table(extensions=reprise.extensions.Statistics()), r"write extensions=\[Statistics\("),
+    (lambda c: table(min_size=3), r"write rate_limiter=reprise\.rate_limiters\.MinSize"),
+    (lambda c: c.alter_table("t", min_size=3), r"write rate_limiter=reprise\.rate_limiters\.MinSize"),
+    (lambda c: c.alter_table("t", max_sise=3), "did you mean 'max_size'"),
+    (lambda c: c.trajectory_writer(2**40), r"\(1099511627776\) must be a positive integer, at most 2147483647"),
+    (lambda c: c.writer(2**40), r"max_sequence_length \(1099511627776\) must be at most 2147483647"),
+    (lambda c: reprise.Client("a:1;b:2"), "separate addresses by commas, as in 'a:1,b:2'"),
+    (lambda c: reprise.Client("http://a:1"), "write host:port, without 'http://', as in 'a:1'"),
+    (lambda c: reprise.Client([3]), r"or a list of these, got \[3\]"),
+    (lambda c: reprise.Client("localhost", 8000), r"^Client\(\) takes .*such as 'localhost:8000'"),
+    (lambda c: reprise.Client(), r"^Client\(\) missing .*such as 'localhost:8000'"),
+    (lambda c: reprise.Client("a:1", token=3), "token must be a str or None, got int"),
+    (lambda c: reprise.rate_limiters.SampleToInsertRatio(8, 100, 1), "It is 1 and must be at least 8"),
+    (lambda c: reprise.rate_limiters.SampleToInsertRatio(8, 100, (800, 810)),
+     "Its width is 10 and must be at least 16"),
+    (lambda c: c.structured_writer([unknown_table()]).append({"x": 1.0}),
+     "Priority table nothing was not found; the tables are: t"),
+    (lambda c: c.batch_writer(2, [unknown_table()]).append_batch({"x": [1.0, 2.0]}),
+     "Priority table nothing was not found; the tables are: t"),
+    (lambda c: next(c.sample("t", 0)), "num_samples must be >= 1, got 0"),
+    (lambda c: next(c.sample("t", num_samples=-1)), "num_samples must be >= 1, got -1"),
     (lambda c: c.structured_writer([pattern(lambda s: s["x"][0])]),
      r"Column 'x': steps are counted back from the latest: write step\['x'\]\[-1\]"),
     (lambda c: c.batch_writer(2, [pattern(lambda s: s["x"][0:2])]), r"step\['x'\]\[-1:\]"),
@@ -125,7 +171,7 @@ def test_an_insert_that_does_not_match_the_signature(step, text):
     (lambda c: reprise.Table("t", reprise.selectors.Uniform, reprise.selectors.Fifo(), 9,
                              reprise.rate_limiters.MinSize(1)), r"write Uniform\(\)"),
     (lambda c: reprise.rate_limiters.SampleToInsertRatio(4.0, 10, 1.0),
-     r"range is \[39, 41\], whose width 2 must be at least 8"),
+     r"It is 1 and must be at least 4"),
     (lambda c: reprise.rate_limiters.SampleToInsertRatio(4.0, 10, "9"), "a pair \\(lowest, highest\\), got '9'"),
     (lambda c: reprise.rate_limiters.SampleToInsertRatio(4.0, 10, (1, 2, 3)), r"pair .* got \(1, 2, 3\)"),
     (lambda c: reprise.rate_limiters.SampleToInsertRatio("4", 10, 9), "samples_per_insert must be a number, got '4'"),
@@ -147,7 +193,7 @@ def test_an_insert_that_does_not_match_the_signature(step, text):
     (lambda c: c.sampler("t", 2, beta="x"), "beta must be a number, got 'x'"),
     (lambda c: c.sampler("t", 2, prefetch="2"), "prefetch must be an integer, got '2'"),
     (lambda c: c.sampler("t", 2, streams=1.5), "streams must be an integer, got 1.5"),
-    (lambda c: c.sampler("t", 2, timeout="3"), "timeout must be a number, got '3'"),
+    (lambda c: c.sampler("t", 2, timeout="3"), "timeout must be a number or None, got '3'"),
     (lambda c: c.insert([1.0], {"t": float("nan")}), "must not be nan. It is for table 't'"),
     (lambda c: c.mutate_priorities("t", {7: float("nan")}), "table 't': the priority of item 7 is not a number"),
 ])
@@ -210,6 +256,9 @@ def test_columns_of_another_name():
     with pytest.raises(KeyError) as raised:
         batch["rewards"]
     assert isinstance(raised.value, reprise.errors.UnknownColumnError)
+    step = reprise.structured.create_reference_step({"o": {"p": 1}})
+    with pytest.raises(reprise.errors.UnknownColumnError, match="the step has no column 'q': there are p"):
+        step["o"]["q"]
     assert str(raised.value) == ("the batch has no column 'rewards': did you mean 'reward'? "
                                  "There are obs, reward.")
     with pytest.raises(KeyError, match="the step has no column 'y': there are x"):

@@ -148,7 +148,8 @@ def test_a_structured_step_with_other_names_is_refused_issue_26(start):
         writer.append({"a": 1.0})
         with pytest.raises(ValueError, match="the step has x; .* with a|the step has x; earlier steps have a"):
             writer.append({"x": 1.0})
-        writer.append([2.0])  # it has no names
+        with pytest.raises(ValueError, match="was a dict in .* but is a list now"):
+            writer.append([2.0])
     with client.structured_writer([config({"a": None}, lambda s: s["a"][-1:])]) as writer:
         with pytest.raises(ValueError, match="the step has x; .* with a|the step has x; earlier steps have a"):
             writer.append({"x": 1.0})

@@ -16,6 +16,7 @@ from events import LIMIT_S, Witness
 
 import reprise
 import reprise.replay_buffer
+from reprise.free_memory import available_bytes
 from reprise.replay_buffer import ReplayBuffer
 
 SPEC = {"obs": ((3,), np.float32), "next_obs": ((3,), np.float32), "action": ((), np.int64),
@@ -176,7 +177,7 @@ def test_spaces_of_an_environment():
 
 @pytest.mark.parametrize("arguments, error, text", [
     ({"capacity": 0}, ValueError, "capacity must be from 1 to 2"),
-    ({"capacity": -3}, ValueError, "capacity"),
+    ({"capacity": -3}, ValueError, "capacity must be >= 1, got -3"),
     ({"alpha": -1.0}, ValueError, "alpha must be finite and >= 0, got -1"),
     ({"epsilon": -1.0}, ValueError, "epsilon"),
     ({"spec": {}}, ValueError, "from 1 to 256 columns, got 0"),
@@ -538,6 +539,33 @@ def test_a_preallocated_buffer_grows_no_more():
     batches = [one.sample(300) for one in (buffer, lazy)]
     expect_rows(batches[0])
     np.testing.assert_array_equal(batches[0]["indices"], batches[1]["indices"])
+
+
+def test_preallocation_of_more_than_there_is():
+    spec = {"obs": ((84, 84, 4), np.uint8)}
+    with pytest.raises(MemoryError, match=r"needs 28,224,000,000,000 bytes, but only [\d,]+ bytes"):
+        ReplayBuffer(10**9, spec, preallocate=True)
+    with pytest.raises(MemoryError, match="a capacity of 1,000,000,000,000 needs 1,000,000,000,000 bytes"):
+        ReplayBuffer(10**12, {"obs": ((4, 84), np.uint8), "n": ((), np.uint8)}, frames={"obs": 4},
+                     preallocate=True)
+    assert len(ReplayBuffer(10, spec, preallocate=True)) == 0
+
+
+@pytest.mark.parametrize("files, available", [
+    ({"proc/meminfo": "MemTotal: 9 kB\nMemAvailable:    5 kB\n"}, 5120),
+    ({"proc/meminfo": "MemAvailable: 5 kB\n", "proc/self/cgroup": "0::/a/b\n",
+      "sys/fs/cgroup/a/memory.max": "3000\n", "sys/fs/cgroup/a/b/memory.max": "max\n"}, 3000),
+    ({"proc/self/cgroup": "4:cpu:/x\n3:pids,memory:/\nbad\n",
+      "sys/fs/cgroup/memory/memory.limit_in_bytes": "70\n"}, 70),
+    ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "80\n"}, 80),
+    ({"proc/meminfo": "MemAvailable:\n"}, None),
+    ({}, None),
+])
+def test_the_memory_that_is_available(tmp_path, files, available):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert available_bytes(str(tmp_path)) == available
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")

@@ -5,6 +5,7 @@ import gc
 import hashlib
 import http.client
 import os
+import pickle
 import re
 import shutil
 import signal
@@ -600,3 +601,56 @@ def _has_ipv6():
         return True
     except OSError:
         return False
+
+
+def unreferenced_server():
+    return reprise.Server([reprise.Table.queue("t", 10)]).localhost_client()
+
+
+@pytest.mark.parametrize("use", [
+    lambda c: c.insert([1.0], {"t": 1.0}, timeout=5),
+    lambda c: write(c.trajectory_writer(1)),
+    lambda c: write(c.writer(1)),
+    lambda c: next(iter(filled(c).sampler("t", 1, timeout=5))),
+    lambda c: next(filled(c).sample("t", timeout=5)),
+])
+def test_a_client_keeps_its_server(use):
+    use(unreferenced_server())
+
+
+def write(writer):
+    gc.collect()
+    writer.append([1.0])
+    if isinstance(writer, reprise.TrajectoryWriter):
+        writer.create_item("t", 1.0, [writer.history[0][-1:]])
+    else:
+        writer.create_item("t", 1, 1.0)
+    writer.flush()
+
+
+def filled(client):
+    client.insert([1.0], {"t": 1.0}, timeout=5)
+    return client
+
+
+def test_a_server_without_clients_is_collected():
+    client = unreferenced_server()
+    port = local_servers.split_address(client.server_address)[1]
+    gc.collect()
+    assert local_servers.local_store(client.server_address) is not None
+    iterator = iter(client.sampler("t", 1))
+    del client
+    gc.collect()
+    assert port in local_servers.stores
+    del iterator
+    gc.collect()
+    assert port not in local_servers.stores
+
+
+def test_a_copy_of_a_client_does_not_keep_the_server():
+    client = unreferenced_server()
+    copy = pickle.loads(pickle.dumps(client))
+    assert list(copy.server_info(5)) == ["t"]
+    del client
+    gc.collect()
+    assert local_servers.local_store(copy.server_address) is None

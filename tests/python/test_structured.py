@@ -407,7 +407,11 @@ def test_errors_of_append(client):
         writer.append({"a": 1})
     with pytest.raises(TypeError, match="leaf 'b/d'"):
         writer.append({"a": 1, "b": {"c": 1, "d": object()}})
-    writer.append([1, 1, np.ones(2)])  # another nest with as many leaves is accepted
+    with pytest.raises(ValueError, match="the step was a dict in an earlier step but is a list now"):
+        writer.append([1, 1, np.ones(2)])
+    with pytest.raises(ValueError, match=r"Field \('b',\) was a dict in an earlier step"):
+        writer.append({"a": 1, "b": [1, np.ones(2)]})
+    writer.append({"a": 1, "b": collections.OrderedDict(d=np.ones(2), c=1)})
     writer.flush()
     assert size(client) == 2
 
@@ -484,11 +488,10 @@ def test_a_config_without_a_priority(client):
     assert next(client.sample("t", emit_timesteps=False)).info.priority == 1.0
 
 
-def test_an_unknown_table_fails_the_flush(client):
+def test_an_unknown_table_fails_the_append(client):
     writer = client.structured_writer([config(lambda s: s["a"][-1], "zz")])
-    writer.append(step(1))
-    with pytest.raises(RuntimeError, match="zz"):
-        writer.flush(timeout_ms=20000)
+    with pytest.raises(errors.NotFoundError, match="zz was not found; the tables are: .*q"):
+        writer.append(step(1), timeout=20)
 
 
 def test_timeouts(client):

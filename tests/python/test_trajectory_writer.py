@@ -362,6 +362,9 @@ def test_flush_has_a_timeout(place):
                            match="Flush call did not complete within provided timeout of "
                                  "0:00:00.100000"):
             writer.flush(timeout_ms=100)
+        for seconds, text in ((0.1, "0:00:00.100000"), (0, "0:00:00: ")):
+            with pytest.raises(errors.DeadlineExceededError, match=f"timeout of {text}"):
+                writer.flush(timeout=seconds)
         writer.flush(block_until_num_items=2, timeout_ms=0)
         assert 0 < writer.pending <= 2 and "unconfirmed" in writer.why()
 
@@ -377,6 +380,9 @@ def test_end_episode_has_a_timeout_and_then_changes_nothing(place):
                                match="End episode call did not complete within provided "):
                 writer.end_episode(timeout_ms=timeout)
             assert writer.episode_steps == 4 and len(writer.history["a"]) == 4
+        with pytest.raises(errors.DeadlineExceededError, match="timeout of 0:00:00.050000"):
+            writer.end_episode(timeout=0.05)
+        assert writer.episode_steps == 4
 
         place.read(2, "small")
         writer.end_episode(timeout_ms=WAIT_MS)
@@ -396,7 +402,12 @@ def test_arguments_of_waits(writer, call):
         for bad in ("x", 0.5):
             with pytest.raises(TypeError):
                 method(bad)
+    with pytest.raises(TypeError, match="give timeout, in seconds, or timeout_ms, not both"):
+        method(timeout_ms=1, timeout=1)
+    with pytest.raises(ValueError, match="timeout must be None or >= 0 seconds, got -1"):
+        method(timeout=-1)
     method(timeout_ms=None)
+    method(timeout=None)
 
 
 def test_episodes(place):

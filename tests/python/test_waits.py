@@ -170,3 +170,62 @@ def test_an_insert_has_one_timeout(monkeypatch):
         reprise.Client("localhost:1").insert([1.0], {"t": 1.0}, timeout=timeout)
 
     assert left[0] <= 9.9 and left[1] <= 0.001 and left[2] is None
+
+
+def writer_of(client):
+    writer = client.writer(1)
+    writer.append([1.0])
+    return writer
+
+
+def structured_writer_of(client, environments=0):
+    made = reprise.structured.pattern_from_transform({"x": None}, lambda s: s["x"][-1])
+    configs = [reprise.structured.create_config(made, "t")]
+    return client.batch_writer(environments, configs) if environments else client.structured_writer(configs)
+
+
+CALLS = [
+    lambda c, s: structured_writer_of(c).flush(timeout=s),
+    lambda c, s: structured_writer_of(c).end_episode(timeout=s),
+    lambda c, s: structured_writer_of(c).append({"x": 1.0}, timeout=s),
+    lambda c, s: structured_writer_of(c, environments=2).flush(timeout=s),
+    lambda c, s: structured_writer_of(c, environments=2).append_batch({"x": [1, 2]}, timeout=s),
+    lambda c, s: c.trajectory_writer(1).flush(timeout=s),
+    lambda c, s: c.insert([1.0], {"t": 1.0}, timeout=s),
+    lambda c, s: next(c.sample("t", timeout=s)),
+    lambda c, s: c.sampler("t", 1, timeout=s),
+    lambda c, s: c.sampler("t", 1).signature(timeout=s),
+    lambda c, s: c.server_info(timeout=s),
+    lambda c, s: c.details(timeout=s),
+    lambda c, s: c.mutate_priorities("t", {1: 1.0}, timeout=s),
+    lambda c, s: c.update_priorities("t", [1], [1.0], timeout=s),
+    lambda c, s: c.reset("t", timeout=s),
+    lambda c, s: c.checkpoint(timeout=s),
+    lambda c, s: c.storage(timeout=s),
+    lambda c, s: c.why(timeout=s),
+    lambda c, s: c.drop_table("t", timeout=s),
+    lambda c, s: c.alter_table("t", max_size=3, timeout=s),
+    lambda c, s: c.pause_table("t", timeout=s),
+    lambda c, s: c.writer(1, timeout=s),
+    lambda c, s: c.trajectory_writer(1, timeout=s),
+    lambda c, s: writer_of(c).create_item("t", 1, 1.0, timeout=s),
+    lambda c, s: writer_of(c).flush(timeout=s),
+    lambda c, s: writer_of(c).close(timeout=s),
+    lambda c, s: c.rollouts("r").info(timeout=s),
+    lambda c, s: asyncio.run(aio.AsyncClient(c).insert([1.0], {"t": 1.0}, timeout=s)),
+    lambda c, s: asyncio.run(aio.AsyncClient(c).sample("t", timeout=s).__anext__()),
+    lambda c, s: asyncio.run(aio.AsyncClient(c).server_info(timeout=s)),
+    lambda c, s: asyncio.run(aio.AsyncClient(c).reset("t", timeout=s)),
+    lambda c, s: asyncio.run(aio.AsyncClient(c).why(timeout=s)),
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("timeout, error, text", [
+    (-1, ValueError, "timeout must be None or >= 0 seconds, got -1"),
+    ("1", TypeError, "timeout must be a number or None, got '1'"),
+])
+def test_a_timeout_is_a_number_of_seconds(call, timeout, error, text):
+    with reprise.Server([reprise.Table.queue("t", 10)]) as server:
+        with pytest.raises(error, match=text):
+            call(server.localhost_client(), timeout)

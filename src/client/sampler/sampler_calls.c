@@ -460,7 +460,8 @@ void rp_sampler_why(rp_sampler *s, char *text, size_t size)
         rp_mutex_lock(&s->mu);
         if (own[0] == '\0' && s->feed.why != NULL) ask_locked(s, shard, own, sizeof own);
         if (s->feed.shard_count > 1)
-            (void)snprintf(text, size, "shard %zu of %zu: %s", shard, s->feed.shard_count,
+            (void)snprintf(text, size, "table '%s', shard %zu of %zu: %s", s->table, shard,
+                           s->feed.shard_count,
                            own[0] != '\0' ? own : "samples are on their way");
         else
             (void)snprintf(text, size, "%s", own[0] != '\0' ? own : "samples are on their way");

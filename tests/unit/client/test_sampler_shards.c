@@ -354,7 +354,7 @@ static void timeout_counts_for_the_awaited_shard(void **state)
     }
     rp_test_end(&sources, 0, RP_DEADLINE, "swallowed");
     rp_sampler_why(sampler, text, sizeof text);
-    assert_string_equal(text, "shard 1 of 2: source 1 rests");
+    assert_string_equal(text, "table 't', shard 1 of 2: source 1 rests");
     rp_test_end(&sources, 1, RP_DEADLINE, "final");
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(st, RP_DEADLINE);
