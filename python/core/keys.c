@@ -5,10 +5,6 @@
  * So lists are copied first, and a dict that has changed meanwhile is refused. */
 #include "keys.h"
 
-#if PY_VERSION_HEX < 0x030B0000
-#include <longintrepr.h>
-#endif
-
 static int raise_key(PyObject *obj)
 {
     PyErr_Format(PyExc_TypeError, "a key is an integer of 64 bits without a sign, got %R", obj);
@@ -17,10 +13,6 @@ static int raise_key(PyObject *obj)
 
 int core_priority_from(PyObject *obj, double *priority)
 {
-    if (PyFloat_CheckExact(obj)) {
-        *priority = PyFloat_AS_DOUBLE(obj);
-        return 0;
-    }
     *priority = PyFloat_AsDouble(obj);
     if (*priority != -1.0 || !PyErr_Occurred()) return 0;
     if (PyErr_ExceptionMatches(PyExc_TypeError))
@@ -28,47 +20,13 @@ int core_priority_from(PyObject *obj, double *priority)
     return -1;
 }
 
-/* Reads an int of at most 64 bits without a sign from its digits. Most keys have all 64 bits,
- * and the functions of the API take several times as long for these. Returns false for other
- * objects, and for ints that are negative or larger. */
-static bool key_from_digits(PyObject *obj, uint64_t *key)
-{
-#if PyLong_SHIFT == 30
-    enum { TOP_BITS = 64 - 2 * PyLong_SHIFT };
-    const digit *digits;
-    Py_ssize_t count;
-    uint64_t top;
-
-    if (!PyLong_CheckExact(obj)) return false;
-#if PY_VERSION_HEX >= 0x030C0000
-    if ((((PyLongObject *)obj)->long_value.lv_tag & 3) == 2) return false; /* negative */
-    count = (Py_ssize_t)(((PyLongObject *)obj)->long_value.lv_tag >> 3);
-    digits = ((PyLongObject *)obj)->long_value.ob_digit;
-#else
-    count = Py_SIZE(obj);
-    digits = ((PyLongObject *)obj)->ob_digit;
-#endif
-    if (count < 0 || count > 3) return false;
-    top = count > 2 ? digits[2] : 0;
-    if (top >> TOP_BITS != 0) return false;
-    *key = (count > 0 ? digits[0] : 0) | (count > 1 ? (uint64_t)digits[1] << PyLong_SHIFT : 0) |
-           top << 2 * PyLong_SHIFT;
-    return true;
-#else
-    (void)obj, (void)key;
-    return false;
-#endif
-}
-
 /* Reads a key, an unsigned 64-bit number, from an int or an object with __index__. A bool is
  * refused. */
 static int key_from(PyObject *obj, uint64_t *key)
 {
-    PyObject *index;
+    PyObject *index = PyBool_Check(obj) ? NULL : PyNumber_Index(obj);
     unsigned long long value;
 
-    if (key_from_digits(obj, key)) return 0;
-    index = PyBool_Check(obj) ? NULL : PyNumber_Index(obj);
     if (!index) {
         if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
         PyErr_Clear();

@@ -123,31 +123,6 @@ bool rp_wire_is_update(const rp_pb_field *field)
     return read_update(field, &update);
 }
 
-/* Joins the low seven bits of eight bytes. */
-static uint64_t join_sevens(uint64_t x)
-{
-    x &= UINT64_C(0x7f7f7f7f7f7f7f7f);
-    x = (x & UINT64_C(0x007f007f007f007f)) | (x & UINT64_C(0x7f007f007f007f00)) >> 1;
-    x = (x & UINT64_C(0x00003fff00003fff)) | (x & UINT64_C(0x3fff00003fff0000)) >> 2;
-    return (x & UINT64_C(0x0fffffff)) | (x & UINT64_C(0x0fffffff00000000)) >> 4;
-}
-
-/* Reads a varint of 9 or 10 bytes, as nearly all random keys have. Returns false for any
- * other. */
-static bool get_long_varint(const uint8_t **at, uint64_t *value)
-{
-    const uint64_t more = UINT64_C(0x8080808080808080);
-    uint64_t low = rp_pb_load64(*at), ninth = (*at)[8], tenth = (*at)[9],
-             has_tenth = ninth >> 7;
-
-    /* No branch depends on the length: half of all random keys have ten bytes. */
-    tenth &= 0 - has_tenth;
-    if ((low & more) != more || tenth > 1) return false;
-    *value = join_sevens(low) | (ninth & 0x7f) << 56 | tenth << 63;
-    *at += 9 + has_tenth;
-    return true;
-}
-
 bool rp_wire_next_update(rp_pb_reader *reader, uint32_t number, rp_update *update)
 {
     const uint8_t *start = reader->at, *at;
@@ -158,12 +133,13 @@ bool rp_wire_next_update(rp_pb_reader *reader, uint32_t number, rp_update *updat
         start[0] != (number << 3 | RP_PB_BYTES) || start[2] != KEY_TAG)
         return false;
     at = start + 3;
-    if (!get_long_varint(&at, &key) && !rp_pb_get_varint(&at, reader->end, &key)) return false;
-    if (*at != PRIORITY_TAG || at + PRIORITY_BYTES != start + 2 + start[1]) return false;
+    if (!rp_pb_get_varint(&at, reader->end, &key) || *at != PRIORITY_TAG ||
+        at + PRIORITY_BYTES != start + 2 + start[1])
+        return false;
     bits = rp_pb_load64(at + 1);
     update->key = key;
     memcpy(&update->priority, &bits, sizeof bits);
-    reader->at = start + 2 + start[1]; /* before the key is decoded, the next one can begin */
+    reader->at = at + PRIORITY_BYTES;
     return true;
 }
 

@@ -285,8 +285,7 @@ def test_a_store_stays_with_its_process(client):
 
 
 @pytest.mark.parametrize("keys", [[-1], np.array([-1]), np.array([1, -1], np.int8), [2**64], [True],
-                                  np.array([True]), {True: 1.0}, {-1: 1.0}, [1.0], np.array([1.0]),
-                                  {2**64: 1.0}, {2**90: 1.0}, {-2**40: 1.0}, {-2**64: 1.0}])
+                                  np.array([True]), {True: 1.0}, {-1: 1.0}, [1.0], np.array([1.0])])
 def test_keys_of_other_types_are_refused(client, keys):
     with pytest.raises(TypeError):
         client.mutate("t", keys, 1.0)
@@ -296,8 +295,7 @@ def test_keys_of_other_types_are_refused(client, keys):
 
 
 @pytest.mark.parametrize("keys", [[1, 2**64 - 1], np.array([1, 2**64 - 1], np.uint64), (np.int8(1),),
-                                  np.array([1], np.int8), [], np.array([]), {2**64 - 1: 1.0},
-                                  {0: 1.0, 2**30 - 1: 1, 2**30: 1.0, 2**60 - 1: 1.0, 2**60: np.float32(1)}])
+                                  np.array([1], np.int8), [], np.array([]), {2**64 - 1: 1.0}])
 def test_keys(client, keys):
     client.mutate("t", keys, 1.0)
 

@@ -4,7 +4,6 @@
  *   checkpoint.c            the cut, the order of the steps, clean-up
  *   checkpoint_rollouts.c   step 2: rollouts go to a file of their own
  *   checkpoint_segments.c   step 2: chunks and blocks of slots go to segments
- *   checkpoint_chunks.c     puts the new chunks of a block
  *   checkpoint_manifest.c   step 3: the manifest
  *
  * Invariants:
@@ -16,7 +15,6 @@
 #define RP_DURABLE_CHECKPOINT_CHECKPOINT_INSIDE_H
 
 #include "durable/checkpoint/checkpointer.h"
-#include "durable/checkpoint/flusher.h"
 
 enum { RP_SLOT_BLOCK_BYTES = RP_SLOTS_PER_BLOCK * sizeof(rp_slot) };
 
@@ -39,9 +37,7 @@ typedef struct rp_checkpoint_run {
     uint64_t first_segment; /* segments that it creates have this number or a higher one */
     uint64_t covered;       /* becomes c->covered if the checkpoint succeeds */
     rp_manifest_rollouts rollouts;
-    rp_flusher flusher;
     bool is_trial;    /* the cut only finds the chunks that tables have now */
-    bool is_alone;    /* does not use the flusher any more: the tables are in use */
     bool has_written; /* a part of this checkpoint may be in segments on disk */
     rp_checkpoint_result result;
 } rp_checkpoint_run;
@@ -52,8 +48,6 @@ void rp_checkpoint_spare_segments(rp_checkpoint_run *r);
 /* Chooses the segments to be vacated: the damaged ones, and those with little live data, lowest
  * number first, as long as their live data may be moved. */
 RP_NODISCARD rp_status rp_checkpoint_choose_moving(rp_checkpoint_run *r, rp_error *err);
-/* Puts the chunks of r->slots that have no location yet. */
-RP_NODISCARD rp_status rp_checkpoint_put_new(rp_checkpoint_run *r, rp_error *err);
 /* Writes and syncs the blocks and chunks of all tables. */
 RP_NODISCARD rp_status rp_checkpoint_write_segments(rp_checkpoint_run *r, rp_error *err);
 
