@@ -17,6 +17,7 @@
 #include <assert.h>
 
 #include "rollouts/rollout_set.h"
+#include "server/core/deferral.h"
 #include "server/core/pinned.h"
 #include "server/rpc/methods.h"
 #include "server/rpc/rollout_reply.h"
@@ -25,7 +26,12 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { NS_PER_MS = 1000000, MOST_WAIT_MS = 60000, REASON_NS = 1000000 };
+enum {
+    NS_PER_MS = 1000000,
+    MOST_WAIT_MS = 60000,
+    REASON_NS = 1000000,
+    TRY_WORK = 16, /* units of a try, without its bytes */
+};
 
 typedef struct apply_task {
     rp_rollout_reply reply; /* first */
@@ -34,7 +40,8 @@ typedef struct apply_task {
     rp_rollouts *rollouts; /* a reference */
     rp_block *block;       /* a reference, or NULL */
     uint8_t *copy;         /* of the request, if it has no block */
-    size_t size, parked_bytes;
+    size_t size;           /* of `copy` */
+    size_t request_bytes, parked_bytes;
     rp_timer timer;
     rp_error why; /* of the last try that had to wait */
     bool has_op;
@@ -96,17 +103,23 @@ static void end_op(apply_task *a, rp_status st, const rp_rollout_result *result,
         rp_rollout_respond(&a->reply, a->rollouts, result);
 }
 
-static void on_retry(rp_rollout_wait *wait)
+static size_t on_retry(rp_rollout_wait *wait)
 {
     apply_task *a = (apply_task *)(void *)((char *)wait - offsetof(apply_task, wait));
+    rp_worker *worker = rp_task_worker(&a->reply.task);
+    size_t work = TRY_WORK + a->request_bytes / RP_UNIT_BYTES;
     rp_rollout_result result = {0};
     rp_error error = {0};
     rp_status st = try_op(a, &result, &error);
+
+    rp_defer_add_work(worker, work);
+    if (result.batch != NULL) work += rp_rollout_batch_work(result.batch);
 
     if (st == RP_DEADLINE)
         a->why = error;
     else
         end_op(a, st, &result, &error);
+    return work;
 }
 
 static void on_timeout(rp_timer *timer)
@@ -197,7 +210,8 @@ static void on_apply(rp_task *task, const uint8_t *data, size_t size, rp_block *
     a->has_op = true;
     if (!find(a, a->request.rollouts)) return;
     a->wait.retry = on_retry;
-    a->wait.bytes = size;
+    a->wait.rollouts = a->rollouts;
+    a->request_bytes = size;
     /* In the list before the first try: no change may be missed. */
     if (a->request.timeout_ms != 0) {
         rp_rollout_waits_add(&worker->rollout_waits, &a->wait);

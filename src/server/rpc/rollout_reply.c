@@ -198,12 +198,19 @@ static void respond_groups(rp_rollout_reply *reply, rp_rollouts *rollouts,
     await_room(reply);
 }
 
+size_t rp_rollout_batch_work(const rp_rollout_batch *batch)
+{
+    return batch->count * (1 + batch->group_size);
+}
+
 void rp_rollout_respond(rp_rollout_reply *reply, rp_rollouts *rollouts,
                         const rp_rollout_result *result)
 {
     rp_task *task = &reply->task;
     rp_message *message = rp_task_new_message(task);
 
+    if (result->batch != NULL)
+        rp_defer_add_work(rp_task_worker(task), rp_rollout_batch_work(result->batch));
     if (message == NULL) {
         if (result->batch != NULL && result->batch->lease != 0)
             release_lease(rollouts, result->batch->lease);

@@ -32,7 +32,10 @@ rp_rollouts *rp_rollouts_of(rp_task *task, rp_string name);
 /* False, with the call ended, if the call has had a message. */
 RP_NODISCARD bool rp_rollout_take_message(rp_rollout_reply *reply);
 
-/* Responds with a result, whose batch it takes. */
+/* The units of work of a draw or a peek, without the bytes of its response. */
+size_t rp_rollout_batch_work(const rp_rollout_batch *batch);
+
+/* Responds with a result, whose batch it takes. Adds the work of the batch. */
 void rp_rollout_respond(rp_rollout_reply *reply, rp_rollouts *rollouts,
                         const rp_rollout_result *result);
 
