@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hostile calls on rollouts: sizes, numbers, kinds, and clients that vanish while they wait."""
 
+import time
+
 import pytest
 
 import messages as m
 
 CREATE = "/reprise.v1.Rollouts/CreateRollouts"
+DROP = "/reprise.v1.Rollouts/DropRollouts"
 LIST = "/reprise.v1.Rollouts/ListRollouts"
 APPLY = "/reprise.v1.Rollouts/ApplyRollouts"
 PEEK = "/reprise.v1.Rollouts/PeekRollouts"
 CURSOR = "/reprise.v1.Rollouts/ReadCursor"
 RESERVE, PUT, DRAW, EXPIRE, SET_CURSOR = 1, 3, 6, 10, 11
+SECOND = 10**9
 MOST = 2**64 - 1  # as -1
 
 
@@ -107,4 +111,33 @@ def test_calls_that_wait_give_their_place_back(attack):
         assert peer.ask(APPLY, apply(PUT, GROUP, column())).status == m.OK
         call = peer.ask(APPLY, apply(DRAW, m.number(12, 1), m.number(3, 10**12), timeout_ms=20000))
         assert call.status == m.OK and b"g" in call.body
-    assert "reprise_rollouts_waiting_calls 0" in counts(target)
+    # The server learns that the clients are gone one after the other.
+    until = time.monotonic() + 120
+    while "reprise_rollouts_waiting_calls 0" not in counts(target):
+        assert time.monotonic() < until, counts(target)
+        time.sleep(0.02)
+
+
+def test_a_draw_ends_before_its_response_is_too_large(attack):
+    """Groups of 40 kB, and responses of 100 kB: two groups fit. No group is lost."""
+    target = attack(limits={"message_bytes": 100_000})
+    with target.peer() as peer:
+        def draw(groups, least):
+            return peer.ask(APPLY, apply(DRAW, m.number(12, groups), m.number(13, least),
+                                         m.number(3, 3600 * SECOND), name="fit"))
+
+        assert peer.ask(CREATE, create("fit")).status == m.OK
+        for i in range(3):
+            put = apply(PUT, m.octets(4, f"group{i}"), column(dims=(40_000,), data=bytes(40_000)),
+                        name="fit")
+            assert peer.ask(APPLY, put).status == m.OK
+        call = draw(3, 3)
+        assert call.status == 8 and "message_bytes" in call.text, (call.status, call.text)
+        call = draw(3, 1)
+        assert call.status == m.OK
+        assert [f"group{i}".encode() in call.body for i in range(3)] == [True, True, False]
+        call = draw(3, 1)
+        assert call.status == m.OK
+        assert [f"group{i}".encode() in call.body for i in range(3)] == [False, False, True]
+        assert draw(3, 1).status == 4
+        assert peer.ask(DROP, m.octets(1, "fit")).status == m.OK

@@ -6,6 +6,9 @@
  * succeeds or fails, when its timeout is over, or when the call ends. An operation that waits
  * has changed nothing.
  *
+ * A draw whose response would exceed message_bytes gives its groups back, and draws as many of
+ * them as fit.
+ *
  * A draw has happened when its response is made. If the response is not written whole, because
  * the call or the connection has ended, the lease is released (rollout_reply.c).
  *
@@ -90,6 +93,40 @@ static rp_status try_op(apply_task *a, rp_rollout_result *result, rp_error *err)
     return st;
 }
 
+static void undraw(apply_task *a, rp_rollout_result *result)
+{
+    rp_rollout_undraw(a->rollouts, result->batch);
+    result->batch = NULL;
+}
+
+/* Makes a draw that has happened end before the group with which its response would exceed
+ * message_bytes. RP_NO_RESOURCE: that would be fewer than min_groups. RP_DEADLINE: others have
+ * drawn the groups meanwhile. Then the groups are given back, as on all failures. */
+static rp_status fit_draw(apply_task *a, rp_rollout_result *result, rp_error *err)
+{
+    size_t most = rp_task_worker(&a->reply.task)->limits.message_bytes;
+    uint32_t groups = a->request.op.groups, least = a->request.op.min_groups;
+    rp_status st = RP_OK;
+
+    while (st == RP_OK && result->batch != NULL && result->batch->lease != 0) {
+        size_t count = result->batch->count, fits = rp_rollout_batch_fit(result->batch, most);
+
+        if (fits == count) break;
+        undraw(a, result);
+        if (fits < (least > 0 ? least : 1)) {
+            rp_connection_refused(a->reply.task.connection, RP_REFUSED_MESSAGE_BYTES);
+            st = rp_fail(err, RP_NO_RESOURCE,
+                         "%zu groups take more than message_bytes, %zu, which %zu of them do "
+                         "not exceed: lower min_groups, or raise the limit",
+                         count, most, fits);
+        }
+        a->request.op.groups = (uint32_t)fits; /* fewer each time */
+        if (st == RP_OK) st = try_op(a, result, err);
+    }
+    a->request.op.groups = groups;
+    return st;
+}
+
 /* The operation has succeeded or failed. */
 static void end_op(apply_task *a, rp_status st, const rp_rollout_result *result,
                    const rp_error *error)
@@ -112,6 +149,7 @@ static size_t on_retry(rp_rollout_wait *wait)
     rp_error error = {0};
     rp_status st = try_op(a, &result, &error);
 
+    if (st == RP_OK) st = fit_draw(a, &result, &error);
     rp_defer_add_work(worker, work);
     if (result.batch != NULL) work += rp_rollout_batch_work(result.batch);
 
@@ -218,6 +256,7 @@ static void on_apply(rp_task *task, const uint8_t *data, size_t size, rp_block *
         rp_counter_add(&worker->metrics->rollout_waits, 1);
     }
     st = try_op(a, &result, &error);
+    if (st == RP_OK) st = fit_draw(a, &result, &error);
     if (st == RP_DEADLINE && a->wait.is_waiting) {
         a->why = error;
         park(a, data, size, block);

@@ -33,6 +33,30 @@ static void release_lease(rp_rollouts *rollouts, uint64_t lease)
     (void)!rp_rollouts_apply(rollouts, &op, &result, NULL);
 }
 
+void rp_rollout_undraw(rp_rollouts *rollouts, rp_rollout_batch *batch)
+{
+    if (batch != NULL && batch->lease != 0) release_lease(rollouts, batch->lease);
+    rp_rollout_batch_free(batch);
+}
+
+size_t rp_rollout_batch_fit(const rp_rollout_batch *batch, size_t most)
+{
+    rp_rollout_batch one = *batch;
+    size_t left = most;
+
+    if (rp_rollout_batch_measure(batch, most) <= most) return batch->count;
+    one.count = 1;
+    for (size_t i = 0; i < batch->count; i++) {
+        size_t bytes;
+
+        one.groups = batch->groups + i;
+        bytes = rp_rollout_batch_measure(&one, left);
+        if (bytes > left) return i;
+        left -= bytes;
+    }
+    return batch->count;
+}
+
 /* The message is released. `left` counts the bytes that were written. */
 static void give_back(void *kept)
 {
@@ -164,8 +188,7 @@ static rp_status keep(rp_rollout_reply *reply, rp_rollouts *rollouts, rp_rollout
     kept_groups *k = rp_alloc(alloc, sizeof *k);
 
     if (k == NULL) {
-        if (batch->lease != 0) release_lease(rollouts, batch->lease);
-        rp_rollout_batch_free(batch);
+        rp_rollout_undraw(rollouts, batch);
         return RP_NO_RESOURCE;
     }
     *k = (kept_groups){*alloc, rp_rollouts_ref(rollouts), batch, reply->message};
@@ -212,9 +235,7 @@ void rp_rollout_respond(rp_rollout_reply *reply, rp_rollouts *rollouts,
     if (result->batch != NULL)
         rp_defer_add_work(rp_task_worker(task), rp_rollout_batch_work(result->batch));
     if (message == NULL) {
-        if (result->batch != NULL && result->batch->lease != 0)
-            release_lease(rollouts, result->batch->lease);
-        rp_rollout_batch_free(result->batch);
+        rp_rollout_undraw(rollouts, result->batch);
         return;
     }
     reply->lsn = result->lsn;

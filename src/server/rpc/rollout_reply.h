@@ -35,6 +35,11 @@ RP_NODISCARD bool rp_rollout_take_message(rp_rollout_reply *reply);
 /* The units of work of a draw or a peek, without the bytes of its response. */
 size_t rp_rollout_batch_work(const rp_rollout_batch *batch);
 
+/* The number of groups, from the first on, whose response takes at most `most` bytes. */
+size_t rp_rollout_batch_fit(const rp_rollout_batch *batch, size_t most);
+/* Releases the lease of a batch, if it has one, and frees it. NULL is fine. */
+void rp_rollout_undraw(rp_rollouts *rollouts, rp_rollout_batch *batch);
+
 /* Responds with a result, whose batch it takes. Adds the work of the batch. */
 void rp_rollout_respond(rp_rollout_reply *reply, rp_rollouts *rollouts,
                         const rp_rollout_result *result);
