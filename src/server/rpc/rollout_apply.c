@@ -222,6 +222,20 @@ static void park(apply_task *a, const uint8_t *data, size_t size, rp_block *bloc
     }
 }
 
+/* An operation that changes the options needs the role admin, as AlterTable does. False: the
+ * call has ended. */
+static bool is_allowed(apply_task *a)
+{
+    const rp_task *task = &a->reply.task;
+    rp_error error;
+
+    if (a->request.op.kind != RP_ROLLOUT_CONFIGURE || task->role >= RP_ROLE_ADMIN) return true;
+    (void)rp_fail(&error, RP_DENIED, "your role is %s, and this operation needs %s",
+                  rp_role_name(task->role), rp_role_name(RP_ROLE_ADMIN));
+    rp_task_refuse(&a->reply.task, RP_REFUSED_DENIED, &error);
+    return false;
+}
+
 /* Finds the rollouts of a request. False: the call has ended. */
 static bool find(apply_task *a, rp_string name)
 {
@@ -246,7 +260,7 @@ static void on_apply(rp_task *task, const uint8_t *data, size_t size, rp_block *
         return;
     }
     a->has_op = true;
-    if (!find(a, a->request.rollouts)) return;
+    if (!is_allowed(a) || !find(a, a->request.rollouts)) return;
     a->wait.retry = on_retry;
     a->wait.rollouts = a->rollouts;
     a->request_bytes = size;
