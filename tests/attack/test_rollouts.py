@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+import frames as f
 import messages as m
 
 CREATE = "/reprise.v1.Rollouts/CreateRollouts"
@@ -141,3 +142,36 @@ def test_a_draw_ends_before_its_response_is_too_large(attack):
         assert [f"group{i}".encode() in call.body for i in range(3)] == [False, False, True]
         assert draw(3, 1).status == 4
         assert peer.ask(DROP, m.octets(1, "fit")).status == m.OK
+
+
+def test_responses_without_room_have_a_bound(attack):
+    """Twelve draws of 900 kB on a connection that reads nothing: two responses are queued, three wait for
+    room, and the other draws are refused. Their groups are drawn again, as are those of the
+    connection once it has ended."""
+    target = attack(fresh=True, limits={"connection_queued_bytes": "1MiB", "message_bytes": "1MiB",
+                                        "connection_pinned_bytes": "3MiB"})
+    size, count = 900_000, 12
+    draw = apply(DRAW, m.number(12, 1), m.number(3, 3600 * SECOND))
+
+    def pinned():
+        return target.metrics()["pinned_bytes"]
+
+    with target.peer() as peer:
+        assert peer.ask(CREATE, create(value=options(max_bytes=1 << 25))).status == m.OK
+        for i in range(count):
+            put = apply(PUT, m.octets(4, f"group{i}"), column(dims=(size,), data=bytes(size)))
+            assert peer.ask(APPLY, put).status == m.OK
+    with target.peer(windows=False, pairs=[(f.INITIAL_WINDOW, 0)]) as silent:
+        streams = [silent.open(APPLY) for _ in range(count)]
+        for stream in streams:
+            silent.write(stream, draw, end=True)
+        refused = [s for s in streams[5:] if silent.result(s).status == 8]
+        assert len(refused) == count - 5
+        assert not any(silent.calls[s].over for s in streams[:5])
+        assert 3 * size <= pinned() <= 3 << 20
+    with target.peer() as peer:
+        for _ in range(count):
+            call = peer.ask(APPLY, apply(DRAW, m.number(12, 1), m.number(3, 3600 * SECOND),
+                                         timeout_ms=60000))
+            assert call.status == m.OK and len(call.body) > size
+    assert pinned() == 0

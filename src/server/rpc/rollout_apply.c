@@ -308,7 +308,7 @@ static void on_peek(rp_task *task, const uint8_t *data, size_t size, rp_block *b
 
 static size_t on_pinned(rp_task *task)
 {
-    return apply_of(task)->parked_bytes;
+    return apply_of(task)->parked_bytes + apply_of(task)->reply.waiting_bytes;
 }
 
 static void on_end(rp_task *task)
@@ -343,6 +343,7 @@ const rp_task_kind rp_peek_rollouts_kind = {
     .on_half_close = rp_rollout_half_close,
     .on_turn = rp_rollout_turn,
     .on_room = rp_rollout_room,
+    .on_pinned = on_pinned,
     .on_end = on_end,
     .on_close = on_close,
 };

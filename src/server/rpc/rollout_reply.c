@@ -6,6 +6,7 @@
 #include "rollouts/rollout_set.h"
 #include "server/core/connection_room.h"
 #include "server/core/deferral.h"
+#include "server/core/pinned.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -152,16 +153,31 @@ void rp_rollout_turn(rp_task *task)
         rp_call_resume(task->call); /* its message was deferred, or is one too many */
 }
 
+/* Sets the bytes of a response that waits for room. */
+static void count_waiting(rp_rollout_reply *reply, size_t bytes)
+{
+    rp_task *task = &reply->task;
+
+    assert(task->connection->parked_bytes >= reply->waiting_bytes); /* P2 */
+    task->connection->parked_bytes += bytes - reply->waiting_bytes;
+    rp_pinned_add(rp_task_worker(task), bytes - reply->waiting_bytes);
+    reply->waiting_bytes = bytes;
+}
+
 static void await_room(rp_rollout_reply *reply)
 {
     rp_task *task = &reply->task;
+    rp_connection *c = task->connection;
     rp_loop *loop = rp_task_worker(task)->loop;
 
     rp_loop_disarm(loop, &reply->timer);
-    reply->waits_for_room =
-        !rp_connection_may_queue(task->connection, task->call, reply->bytes);
+    reply->waits_for_room = !rp_connection_may_queue(c, task->call, reply->bytes);
+    count_waiting(reply, reply->waits_for_room ? reply->bytes : 0);
     if (!reply->waits_for_room)
         make(reply);
+    else if (rp_pinned_is_full(c) ||
+             c->parked_bytes > c->worker->limits.connection_pinned_bytes)
+        rp_pinned_refuse(task);
     else if (rp_loop_arm(loop, &reply->timer, rp_loop_now(loop) + ROOM_AGAIN_NS) != RP_OK)
         rp_task_abort(task, RP_NO_RESOURCE, "out of memory for a timer");
 }
@@ -253,6 +269,8 @@ void rp_rollout_reply_close(rp_rollout_reply *reply)
     rp_worker *worker = rp_task_worker(&reply->task);
 
     rp_loop_disarm(worker->loop, &reply->timer);
+    reply->waits_for_room = false;
+    count_waiting(reply, 0);
     stop_making(reply);
     rp_message_release(&worker->replies, reply->message);
     reply->message = NULL;

@@ -6,8 +6,13 @@
  * If the message is released before it was written whole, the lease of its groups is released,
  * so that they are drawn again at once.
  *
- * Invariant:
- *   P1  made_bytes is counted in connection->making_bytes, and is_making in ->makers. */
+ * While a response waits for room, its bytes count in the bytes of waiting calls (pinned.h), as
+ * its groups may have been removed. It is refused over their limits.
+ *
+ * Invariants:
+ *   P1  made_bytes is counted in connection->making_bytes, and is_making in ->makers;
+ *   P2  waiting_bytes is counted in connection->parked_bytes and in the server's pinned_bytes;
+ *       it is 0 unless the response waits for room. */
 #ifndef RP_SERVER_RPC_ROLLOUT_REPLY_H
 #define RP_SERVER_RPC_ROLLOUT_REPLY_H
 
@@ -21,7 +26,7 @@ typedef struct rp_rollout_reply {
     rp_message *message; /* that is being made, or NULL */
     rp_rollout_batch_writer writer;
     size_t bytes; /* that the message will have */
-    size_t made_bytes;
+    size_t made_bytes, waiting_bytes;
     uint64_t lsn;
     rp_timer timer; /* while it waits for room */
 } rp_rollout_reply;
