@@ -6,8 +6,8 @@
  *   rp_store_rollouts_unclaim(store, claimed);
  *   ... respond when all records up to result.lsn are safe ...
  *
- * The same for rp_rollout_set_create() and rp_rollout_set_drop(), with `op` NULL. Without a
- * journal all of this does nothing, and LSNs are 0. */
+ * The same for rp_rollout_set_create(), with `op` NULL. rp_rollout_set_drop() needs no
+ * admission: it makes room. Without a journal all of this does nothing, and LSNs are 0. */
 #ifndef RP_STORE_ROLLOUT_JOURNAL_H
 #define RP_STORE_ROLLOUT_JOURNAL_H
 
