@@ -47,10 +47,11 @@ typedef enum rp_rollouts_action {
                                 not above the current one */
     /* Leases groups (consumer, groups, ttl_ns; min_groups, or column and tokens). `draw` has
      * them. With `column`, the draw ends before the first group with which the rows of that
-     * column would be more than `tokens`. Waits until min_groups groups are ready.
+     * column would be more than `tokens`. Waits until min_groups groups are ready. A server ends
+     * the draw before the group with which its message would be too large.
      * RP_INVALID: min_groups is above max_groups. RP_PRECONDITION: the next group alone has
-     * more tokens. RP_NO_RESOURCE: the groups are larger than a message may be; they stay in
-     * the rollouts. */
+     * more tokens. RP_NO_RESOURCE: fewer than min_groups groups fit into a message; they stay
+     * in the rollouts. */
     RP_ROLLOUTS_DRAW = 8,
     /* The consumer has consumed the groups of the lease (lease). `repeated` if that is known
      * already. RP_NOT_FOUND: the lease has expired or was released. */

@@ -215,7 +215,11 @@ static PyObject *draw_pack(draw_object *self, PyObject *args)
             PyErr_Format(PyExc_KeyError, "an item has no column '%s'", c.name.data);
             goto out;
         }
-        offsets[i + 1] = offsets[i] + rows;
+        if (__builtin_add_overflow(offsets[i], rows, &offsets[i + 1])) {
+            PyErr_Format(PyExc_OverflowError, "the items have too many rows of column '%s'",
+                         c.name.data);
+            goto out;
+        }
     }
     batches = rp_rollout_pack(offsets, c.count, budget, first);
     list = PyList_New((Py_ssize_t)batches + 1);

@@ -242,21 +242,27 @@ static void expire(rp_rollouts *rollouts)
         (void)!rp_rollouts_apply(rollouts, &op, &result, NULL);
 }
 
-/* Makes a draw of the batch of a result. If there is no memory, releases its lease. */
-static rp_status take_batch(rp_client *client, rp_rollouts *rollouts, rp_rollout_batch *batch,
-                            rp_rollouts_call *call, rp_error *err)
+/* Ends a draw that its caller does not get. */
+static void undraw(rp_rollouts *rollouts, rp_rollout_batch *batch)
 {
-    rp_status st = rp_rollout_draw_of(&client->alloc, batch, &call->draw, err);
     rp_rollout_result ignored;
 
-    if (st == RP_OK) return st;
-    if (batch->lease != 0)
+    if (batch != NULL && batch->lease != 0)
         (void)!rp_rollouts_apply(rollouts,
                                  &(rp_rollout_op){.kind = RP_ROLLOUT_RELEASE,
                                                   .now_ns = rp_wall_ns(NULL),
                                                   .lease = batch->lease},
                                  &ignored, NULL);
     rp_rollout_batch_free(batch);
+}
+
+/* Makes a draw of the batch of a result. If there is no memory, releases its lease. */
+static rp_status take_batch(rp_client *client, rp_rollouts *rollouts, rp_rollout_batch *batch,
+                            rp_rollouts_call *call, rp_error *err)
+{
+    rp_status st = rp_rollout_draw_of(&client->alloc, batch, &call->draw, err);
+
+    if (st != RP_OK) undraw(rollouts, batch);
     return st;
 }
 
@@ -288,8 +294,10 @@ static rp_status apply_local(rp_client *client, rp_rollouts *rollouts, rp_rollou
     if (st == RP_OK) /* what was done is not undone, so the deadline does not count */
         st = rp_store_rollouts_wait(client->store, result.lsn,
                                     (rp_wait){RP_FOREVER, wait.cancel}, &error);
-    if (st != RP_OK) rp_rollout_batch_free(result.batch);
-    if (st != RP_OK) return rp_fail(err, st, "%s", error.text);
+    if (st != RP_OK) {
+        undraw(rollouts, result.batch); /* also if the wait for its record was cancelled */
+        return rp_fail(err, st, "%s", error.text);
+    }
     call->repeated = result.outcome == RP_ROLLOUT_REPEATED;
     call->gone = result.outcome == RP_ROLLOUT_GONE;
     call->fate = result.fate;
@@ -371,24 +379,35 @@ static rp_status list_local(rp_client *client, rp_rollouts_call *call, rp_error 
     return st;
 }
 
-static rp_status call_local(rp_client *client, rp_rollouts_call *call, rp_wait wait,
-                            rp_error *err)
+/* Creates or drops rollouts. */
+static rp_status change_local(rp_client *client, rp_rollouts_call *call, rp_wait wait,
+                              rp_error *err)
 {
     rp_rollout_set *set = rp_store_rollouts(client->store);
-    rp_rollouts *rollouts;
-    uint64_t lsn = 0;
-    rp_status st = RP_OK;
+    uint64_t lsn = 0, claimed = 0;
+    rp_status st;
 
-    if (call->action == RP_ROLLOUTS_CREATE)
-        st = rp_rollout_set_create(set, call->rollouts, call->options, NULL, &lsn, err);
-    if (call->action == RP_ROLLOUTS_DROP) {
+    if (call->action == RP_ROLLOUTS_CREATE) {
+        st = rp_store_rollouts_admit_wait(client->store, NULL, wait, &claimed, err);
+        if (st == RP_OK)
+            st = rp_rollout_set_create(set, call->rollouts, call->options, NULL, &lsn, err);
+        rp_store_rollouts_unclaim(client->store, claimed);
+    } else {
         st = rp_rollout_set_drop(set, call->rollouts, &lsn, err);
         rp_store_wake_rollouts(client->store);
     }
+    if (st != RP_OK) return st;
+    return rp_store_rollouts_wait(client->store, lsn, (rp_wait){RP_FOREVER, wait.cancel}, err);
+}
+
+static rp_status call_local(rp_client *client, rp_rollouts_call *call, rp_wait wait,
+                            rp_error *err)
+{
+    rp_rollouts *rollouts;
+    rp_status st;
+
     if (call->action == RP_ROLLOUTS_CREATE || call->action == RP_ROLLOUTS_DROP)
-        return st == RP_OK ? rp_store_rollouts_wait(client->store, lsn,
-                                                    (rp_wait){RP_FOREVER, wait.cancel}, err)
-                           : st;
+        return change_local(client, call, wait, err);
     if (call->action == RP_ROLLOUTS_LIST && call->rollouts.size == 0)
         return list_local(client, call, err);
     st = find(client, call->rollouts, &rollouts, err);

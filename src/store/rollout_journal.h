@@ -6,8 +6,8 @@
  *   rp_store_rollouts_unclaim(store, claimed);
  *   ... respond when all records up to result.lsn are safe ...
  *
- * The same for rp_rollout_set_create() and rp_rollout_set_drop(), with `op` NULL. Without a
- * journal all of this does nothing, and LSNs are 0. */
+ * The same for rp_rollout_set_create(), with `op` NULL. rp_rollout_set_drop() needs no
+ * admission: it makes room. Without a journal all of this does nothing, and LSNs are 0. */
 #ifndef RP_STORE_ROLLOUT_JOURNAL_H
 #define RP_STORE_ROLLOUT_JOURNAL_H
 
@@ -40,7 +40,8 @@ RP_NODISCARD rp_status rp_store_rollouts_admit_wait(rp_store *store, const rp_ro
                                                     rp_error *err);
 
 /* Waits until all records up to `lsn` are as durable as the mode promises. RP_DEADLINE,
- * RP_CANCELLED, RP_UNAVAILABLE (the operation was done, but may be lost in a crash). */
+ * RP_CANCELLED, RP_UNAVAILABLE (the operation was done, but may be lost in a crash: the journal
+ * cannot be written, or was closed). */
 RP_NODISCARD rp_status rp_store_rollouts_wait(rp_store *store, uint64_t lsn, rp_wait wait,
                                               rp_error *err);
 /* The LSN of the last record; 0 without a journal. */

@@ -43,10 +43,11 @@ struct rp_store {
     rp_runs *runs;            /* has a lock of its own */
     rp_rollout_set *rollouts; /* has a lock of its own */
 
-    _Atomic(rp_rollout_journal *) rollout_journal; /* NULL: none */
-
     rp_mutex watch_mu; /* rank RP_RANK_ROLLOUT_WATCH */
     rp_rollout_watch *watches RP_GUARDED_BY(watch_mu);
+    rp_rollout_journal *rollout_journal RP_GUARDED_BY(watch_mu); /* NULL: none */
+    size_t journal_users RP_GUARDED_BY(watch_mu);                /* threads that may use it */
+    rp_cond journal_left;                                        /* there are none any more */
 
     rp_mutex mu;                     /* rank 20 */
     uint64_t seed RP_GUARDED_BY(mu); /* changed only by rp_store_restore() */
@@ -210,6 +211,7 @@ rp_status rp_store_new(const rp_store_options *options, rp_store **out, rp_error
     }
     rp_mutex_init(&s->mu, RP_RANK_STORE);
     rp_mutex_init(&s->watch_mu, RP_RANK_ROLLOUT_WATCH);
+    rp_cond_init(&s->journal_left);
     rp_rollout_set_set_watch(s->rollouts, on_rollouts_changed, s);
     rp_rng_init(&s->keys, s->seed);
     *out = s;
@@ -235,6 +237,7 @@ void rp_store_free(rp_store *s)
     rp_rollout_set_free(s->rollouts);
     rp_runs_free(s->runs);
     assert(s->watches == NULL);
+    rp_cond_deinit(&s->journal_left);
     rp_mutex_deinit(&s->watch_mu);
     rp_mutex_deinit(&s->mu);
     rp_release(&alloc, s, sizeof *s);
@@ -545,15 +548,31 @@ rp_rollout_set *rp_store_rollouts(rp_store *s)
     return s->rollouts;
 }
 
-/* Release and acquire: the journal was initialised before it was set. */
 void rp_store_set_rollout_journal(rp_store *s, rp_rollout_journal *journal)
 {
-    atomic_store_explicit(&s->rollout_journal, journal, memory_order_release);
+    rp_mutex_lock(&s->watch_mu);
+    s->rollout_journal = journal;
+    while (journal == NULL && s->journal_users > 0)
+        (void)rp_cond_wait(&s->journal_left, &s->watch_mu, RP_FOREVER);
+    rp_mutex_unlock(&s->watch_mu);
 }
 
-rp_rollout_journal *rp_store_rollout_journal(rp_store *s)
+rp_rollout_journal *rp_store_enter_rollout_journal(rp_store *s)
 {
-    return atomic_load_explicit(&s->rollout_journal, memory_order_acquire);
+    rp_rollout_journal *journal;
+
+    rp_mutex_lock(&s->watch_mu);
+    s->journal_users++;
+    journal = s->rollout_journal;
+    rp_mutex_unlock(&s->watch_mu);
+    return journal;
+}
+
+void rp_store_leave_rollout_journal(rp_store *s)
+{
+    rp_mutex_lock(&s->watch_mu);
+    if (--s->journal_users == 0) rp_cond_broadcast(&s->journal_left);
+    rp_mutex_unlock(&s->watch_mu);
 }
 
 rp_budget *rp_store_budget(rp_store *s)

@@ -40,11 +40,14 @@ void rp_store_unwatch_rollouts(rp_store *store, rp_rollout_watch *watch);
 /* Calls the functions. Call it after rollouts were dropped. */
 void rp_store_wake_rollouts(rp_store *store);
 
-/* Sets the journal of the rollouts (store/rollout_journal.h); NULL: none. The caller that
- * removes it makes sure that no thread is in a function that uses it. */
+/* Sets the journal of the rollouts (store/rollout_journal.h). NULL: none; then waits until no
+ * thread uses the one before. */
 typedef struct rp_rollout_journal rp_rollout_journal;
 void rp_store_set_rollout_journal(rp_store *store, rp_rollout_journal *journal);
-rp_rollout_journal *rp_store_rollout_journal(rp_store *store); /* NULL: none */
+/* Returns the journal, valid until rp_store_leave_rollout_journal(), which is called also if
+ * there is none (NULL). In between, a thread sleeps for a moment only. */
+rp_rollout_journal *rp_store_enter_rollout_journal(rp_store *store);
+void rp_store_leave_rollout_journal(rp_store *store);
 
 /* As rp_store_find_tables(), without references: each pointer is valid until its table is
  * dropped or the store freed. */

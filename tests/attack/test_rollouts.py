@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hostile calls on rollouts: sizes, numbers, kinds, and clients that vanish while they wait."""
 
+import time
+
 import pytest
 
+import frames as f
 import messages as m
 
 CREATE = "/reprise.v1.Rollouts/CreateRollouts"
+DROP = "/reprise.v1.Rollouts/DropRollouts"
 LIST = "/reprise.v1.Rollouts/ListRollouts"
 APPLY = "/reprise.v1.Rollouts/ApplyRollouts"
 PEEK = "/reprise.v1.Rollouts/PeekRollouts"
 CURSOR = "/reprise.v1.Rollouts/ReadCursor"
 RESERVE, PUT, DRAW, EXPIRE, SET_CURSOR = 1, 3, 6, 10, 11
+SECOND = 10**9
 MOST = 2**64 - 1  # as -1
 
 
@@ -107,4 +112,66 @@ def test_calls_that_wait_give_their_place_back(attack):
         assert peer.ask(APPLY, apply(PUT, GROUP, column())).status == m.OK
         call = peer.ask(APPLY, apply(DRAW, m.number(12, 1), m.number(3, 10**12), timeout_ms=20000))
         assert call.status == m.OK and b"g" in call.body
-    assert "reprise_rollouts_waiting_calls 0" in counts(target)
+    # The server learns that the clients are gone one after the other.
+    until = time.monotonic() + 120
+    while "reprise_rollouts_waiting_calls 0" not in counts(target):
+        assert time.monotonic() < until, counts(target)
+        time.sleep(0.02)
+
+
+def test_a_draw_ends_before_its_response_is_too_large(attack):
+    """Groups of 40 kB, and responses of 100 kB: two groups fit. No group is lost."""
+    target = attack(limits={"message_bytes": 100_000})
+    with target.peer() as peer:
+        def draw(groups, least):
+            return peer.ask(APPLY, apply(DRAW, m.number(12, groups), m.number(13, least),
+                                         m.number(3, 3600 * SECOND), name="fit"))
+
+        assert peer.ask(CREATE, create("fit")).status == m.OK
+        for i in range(3):
+            put = apply(PUT, m.octets(4, f"group{i}"), column(dims=(40_000,), data=bytes(40_000)),
+                        name="fit")
+            assert peer.ask(APPLY, put).status == m.OK
+        call = draw(3, 3)
+        assert call.status == 8 and "message_bytes" in call.text, (call.status, call.text)
+        call = draw(3, 1)
+        assert call.status == m.OK
+        assert [f"group{i}".encode() in call.body for i in range(3)] == [True, True, False]
+        call = draw(3, 1)
+        assert call.status == m.OK
+        assert [f"group{i}".encode() in call.body for i in range(3)] == [False, False, True]
+        assert draw(3, 1).status == 4
+        assert peer.ask(DROP, m.octets(1, "fit")).status == m.OK
+
+
+def test_responses_without_room_have_a_bound(attack):
+    """Twelve draws of 900 kB on a connection that reads nothing: two responses are queued, three wait for
+    room, and the other draws are refused. Their groups are drawn again, as are those of the
+    connection once it has ended."""
+    target = attack(fresh=True, limits={"connection_queued_bytes": "1MiB", "message_bytes": "1MiB",
+                                        "connection_pinned_bytes": "3MiB"})
+    size, count = 900_000, 12
+    draw = apply(DRAW, m.number(12, 1), m.number(3, 3600 * SECOND))
+
+    def pinned():
+        return target.metrics()["pinned_bytes"]
+
+    with target.peer() as peer:
+        assert peer.ask(CREATE, create(value=options(max_bytes=1 << 25))).status == m.OK
+        for i in range(count):
+            put = apply(PUT, m.octets(4, f"group{i}"), column(dims=(size,), data=bytes(size)))
+            assert peer.ask(APPLY, put).status == m.OK
+    with target.peer(windows=False, pairs=[(f.INITIAL_WINDOW, 0)]) as silent:
+        streams = [silent.open(APPLY) for _ in range(count)]
+        for stream in streams:
+            silent.write(stream, draw, end=True)
+        refused = [s for s in streams[5:] if silent.result(s).status == 8]
+        assert len(refused) == count - 5
+        assert not any(silent.calls[s].over for s in streams[:5])
+        assert 3 * size <= pinned() <= 3 << 20
+    with target.peer() as peer:
+        for _ in range(count):
+            call = peer.ask(APPLY, apply(DRAW, m.number(12, 1), m.number(3, 3600 * SECOND),
+                                         timeout_ms=60000))
+            assert call.status == m.OK and len(call.body) > size
+    assert pinned() == 0

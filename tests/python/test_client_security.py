@@ -71,5 +71,16 @@ def test_tokens(tmp_path):
         with pytest.raises(errors.StatusError):
             writer.drop_table("t", timeout=120)
         admin.drop_table("t", timeout=120)
+        mine = admin.rollouts("r", create={"max_groups": 5})
+        for client, may in ((writer, False), (admin, True)):
+            rollouts = client.rollouts("r")
+            rollouts.put("g", 0, {"x": np.arange(2)}, version=0)
+            if may:
+                rollouts.configure(max_groups=7)
+                continue
+            with pytest.raises(errors.StatusError) as caught:
+                rollouts.configure(max_groups=6)
+            assert caught.value.code == "PERMISSION_DENIED"
+        assert mine.info()["options"]["max_groups"] == 7
         travelled = pickle.loads(pickle.dumps(reader))
         assert list(travelled.server_info(20)) == []

@@ -166,7 +166,7 @@ def test_an_exception_releases_the_batch(rollouts):
     with pytest.raises(KeyError), rollouts.draw(1, consumer="a"):
         raise KeyError("trainer")
     assert rollouts.info()["consumers"]["a"]["ready"] == 1
-    with rollouts.draw(1, consumer="a", timeout=10) as batch:
+    with rollouts.draw(1, consumer="a", timeout=120) as batch:
         batch.renew(100)
     with pytest.raises(errors.StatusError):
         batch.release()
@@ -203,7 +203,7 @@ def test_by_tokens(rollouts):
     with pytest.raises(ValueError, match="give groups"):
         rollouts.draw(consumer="a")
     with pytest.raises(errors.StatusError) as raised:
-        rollouts.draw(tokens=5, consumer="a", timeout=1)
+        rollouts.draw(tokens=5, consumer="a", timeout=120)
     assert raised.value.code == "FAILED_PRECONDITION"
 
 
@@ -245,7 +245,7 @@ def test_ctrl_c_ends_a_wait(server, rollouts):
     waiting.send_signal(signal.SIGINT)
     assert waiting.stdout.read().startswith("interrupted")
     put(rollouts, "g")
-    assert len(rollouts.draw(1, consumer="a", timeout=10)) == 1
+    assert len(rollouts.draw(1, consumer="a", timeout=120)) == 1
 
 
 def test_no_rollouts(client):

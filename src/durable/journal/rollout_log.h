@@ -27,7 +27,7 @@ typedef struct rp_rollout_logging {
 /* Initialises the object, which must not move afterwards, and sets it as the log of all
  * rollouts of the store. */
 void rp_rollout_logging_start(rp_rollout_logging *logging, rp_store *store);
-/* No thread may be in a call of store/rollout_journal.h. */
+/* Waits until no thread is in a call of store/rollout_journal.h. */
 void rp_rollout_logging_stop(rp_rollout_logging *logging, rp_store *store);
 
 #endif

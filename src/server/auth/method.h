@@ -11,7 +11,7 @@ typedef enum rp_role {
     RP_ROLE_NONE = 0,
     RP_ROLE_READ = 1,  /* sample, peek, list */
     RP_ROLE_WRITE = 2, /* insert, update and delete items; report to runs; use rollouts */
-    RP_ROLE_ADMIN = 3, /* reset, checkpoint, change tables, create and drop rollouts */
+    RP_ROLE_ADMIN = 3, /* reset, checkpoint; create, drop and change tables and rollouts */
 } rp_role;
 
 /* "none", "read", "write", "admin". Static. */

@@ -6,11 +6,6 @@
 #include "rollouts/rollout_set.h"
 #include "util/clock.h"
 
-enum {
-    RETRIES = 256,         /* most calls that are tried in a turn */
-    RETRY_BYTES = 4 << 20, /* of their requests */
-};
-
 /* The timer follows the wall clock, which may be set: it looks once a minute at least. */
 static const int64_t longest_ns = INT64_C(60) * 1000000000, shortest_ns = 1000000;
 
@@ -24,57 +19,61 @@ void rp_rollouts_expire(rp_rollouts *rollouts)
     (void)!rp_rollouts_apply(rollouts, &op, &result, NULL);
 }
 
-static void try_some(rp_rollout_waits *w);
+/* The list of the calls that wait for these rollouts. */
+static size_t list_of(const rp_rollouts *rollouts)
+{
+    return (size_t)(((uint64_t)(uintptr_t)rollouts * UINT64_C(0x9e3779b97f4a7c15)) >> 58);
+}
+
+/* Goes to the next list whose calls have to be tried, round robin. False: there is none. */
+static bool next_list(rp_rollout_waits *w)
+{
+    while (w->pending != 0 && w->next_try == NULL) {
+        w->at = (w->at + 1) % RP_ROLLOUT_LISTS;
+        if ((w->pending >> w->at & 1) == 0) continue;
+        w->pending &= ~(UINT64_C(1) << w->at);
+        w->next_try = w->lists[w->at].first;
+    }
+    return w->next_try != NULL;
+}
+
+static void try_some(rp_rollout_waits *w)
+{
+    size_t work = 0;
+
+    while (next_list(w)) {
+        rp_rollout_wait *wait = w->next_try;
+
+        if (work >= RP_ROLLOUT_RETRY_WORK) {
+            (void)!rp_loop_arm(w->loop, &w->more, rp_loop_now(w->loop)); /* W3 */
+            return;
+        }
+        w->next_try = wait->next; /* W2 */
+        work += wait->retry(wait);
+    }
+}
 
 static void on_more(rp_timer *timer)
 {
     try_some((rp_rollout_waits *)((char *)timer - offsetof(rp_rollout_waits, more)));
 }
 
-/* Tries calls from next_try on. */
-static void try_some(rp_rollout_waits *w)
+static void on_wake(rp_post *post)
 {
-    size_t bytes = 0, tries = 0;
-
-    while (w->next_try != NULL || w->again) {
-        rp_rollout_wait *wait = w->next_try;
-
-        if (wait == NULL) { /* begins again */
-            w->again = false;
-            w->next_try = w->first;
-            continue;
-        }
-        if (tries++ == RETRIES || bytes >= RETRY_BYTES) {
-            /* Without memory for the timer, the next change continues. */
-            (void)!rp_loop_arm(w->loop, &w->more, rp_loop_now(w->loop));
-            return;
-        }
-        bytes += wait->bytes;
-        w->next_try = wait->next; /* W2 */
-        wait->retry(wait);
-    }
-}
-
-static void on_changed(rp_post *post)
-{
-    rp_rollout_waits *w =
-        (rp_rollout_waits *)((char *)post - offsetof(rp_rollout_waits, changed));
+    rp_rollout_waits *w = (rp_rollout_waits *)((char *)post - offsetof(rp_rollout_waits, wake));
 
     /* Cleared first: a change from here on is another post. */
-    atomic_store_explicit(&w->is_posted, false, memory_order_seq_cst);
-    if (w->first == NULL) return;
-    if (w->next_try != NULL)
-        w->again = true;
-    else
-        w->next_try = w->first;
+    w->pending |= atomic_exchange_explicit(&w->changed, 0, memory_order_seq_cst);
     if (w->more.place == 0) try_some(w);
 }
 
-void rp_rollout_waits_wake(rp_rollout_waits *w)
+void rp_rollout_waits_wake(rp_rollout_waits *w, const rp_rollouts *rollouts)
 {
+    uint64_t lists = rollouts != NULL ? UINT64_C(1) << list_of(rollouts) : UINT64_MAX;
+
     if (atomic_load_explicit(&w->count, memory_order_seq_cst) > 0 &&
-        !atomic_exchange_explicit(&w->is_posted, true, memory_order_seq_cst))
-        rp_loop_post(w->loop, &w->changed);
+        atomic_fetch_or_explicit(&w->changed, lists, memory_order_seq_cst) == 0)
+        rp_loop_post(w->loop, &w->wake);
 }
 
 static void arm(rp_rollout_waits *w, int64_t due_ns)
@@ -116,37 +115,42 @@ void rp_rollout_waits_init(rp_rollout_waits *w, rp_loop *loop, rp_store *store)
     w->more.on_due = on_more;
     w->expiry.on_due = on_expiry;
     w->expiry_ns = INT64_MAX;
-    w->changed.run = on_changed;
-    atomic_init(&w->is_posted, false);
+    w->wake.run = on_wake;
+    atomic_init(&w->changed, 0);
     atomic_init(&w->count, 0);
 }
 
 void rp_rollout_waits_deinit(rp_rollout_waits *w)
 {
     if (w->loop == NULL) return;
-    assert(w->first == NULL && w->last == NULL);
+    assert(atomic_load(&w->count) == 0);
     rp_loop_disarm(w->loop, &w->more);
     rp_loop_disarm(w->loop, &w->expiry);
 }
 
 void rp_rollout_waits_add(rp_rollout_waits *w, rp_rollout_wait *wait)
 {
+    size_t list = list_of(wait->rollouts);
+
     assert(!wait->is_waiting && wait->retry != NULL);
     wait->is_waiting = true;
-    wait->prev = w->last;
+    wait->prev = w->lists[list].last;
     wait->next = NULL;
-    *(w->last != NULL ? &w->last->next : &w->first) = wait;
-    w->last = wait;
+    *(wait->prev != NULL ? &wait->prev->next : &w->lists[list].first) = wait;
+    w->lists[list].last = wait;
     (void)atomic_fetch_add_explicit(&w->count, 1, memory_order_seq_cst);
 }
 
 void rp_rollout_waits_remove(rp_rollout_waits *w, rp_rollout_wait *wait)
 {
+    size_t list = list_of(wait->rollouts);
+
     if (!wait->is_waiting) return;
-    assert(wait->prev != NULL ? wait->prev->next == wait : w->first == wait); /* W1 */
-    if (w->next_try == wait) w->next_try = wait->next;                        /* W2 */
-    *(wait->prev != NULL ? &wait->prev->next : &w->first) = wait->next;
-    *(wait->next != NULL ? &wait->next->prev : &w->last) = wait->prev;
+    assert(wait->prev != NULL ? wait->prev->next == wait
+                              : w->lists[list].first == wait); /* W1 */
+    if (w->next_try == wait) w->next_try = wait->next;         /* W2 */
+    *(wait->prev != NULL ? &wait->prev->next : &w->lists[list].first) = wait->next;
+    *(wait->next != NULL ? &wait->next->prev : &w->lists[list].last) = wait->prev;
     wait->is_waiting = false;
     (void)atomic_fetch_sub_explicit(&w->count, 1, memory_order_seq_cst);
 }

@@ -2,17 +2,20 @@
 /* The calls of a worker that wait for rollouts, and the expiry of reservations and leases.
  *
  * A call is in the list before its operation is tried for the first time, so that no change is
- * missed: a change that the operation did not see finds the call in the list. After a change
- * that may release operations, all calls of the list are tried again, in the order in which
- * they came, RETRIES of them or RETRY_BYTES in a turn of the loop.
+ * missed: a change that the operation did not see finds the call in the list. A list has the
+ * calls of some rollouts, chosen by their address. After a change of rollouts, only the calls
+ * of their list are tried again, in the order in which they came. A turn of the loop tries them
+ * until it has done RP_ROLLOUT_RETRY_WORK units (server/core/deferral.h).
  *
  * A timer of the loop applies RP_ROLLOUT_EXPIRE to the rollouts whose time it is. The calls
  * apply it too (rp_rollouts_expire()), so that no call sees a lease whose time is over.
  *
  * Invariants:
- *   W1  wait->is_waiting is set exactly while the wait is in the list, and `count` is the
- *       length of the list;
- *   W2  while calls are tried, `next_try` is the next one of the list.
+ *   W1  wait->is_waiting is set exactly while the wait is in the list of its rollouts, and
+ *       `count` is the sum of the lengths of the lists;
+ *   W2  while calls are tried, `next_try` is the next one, of the list `at`;
+ *   W3  `more` is armed, or no call has to be tried. Without memory for the timer, the next
+ *       change continues.
  *
  * All functions belong to the worker's thread, except rp_rollout_waits_wake(). */
 #ifndef RP_SERVER_BOUNDS_ROLLOUT_WAITS_H
@@ -23,26 +26,36 @@
 #include "net/loop.h"
 #include "store/store.h"
 
+enum {
+    RP_ROLLOUT_LISTS = 64,            /* a bit of rp_rollout_waits.changed for each */
+    RP_ROLLOUT_RETRY_WORK = 16 << 10, /* units */
+};
+
 /* Embed it in a call. The caller sets the first two fields. */
 typedef struct rp_rollout_wait rp_rollout_wait;
 struct rp_rollout_wait {
-    void (*retry)(rp_rollout_wait *wait); /* tries the operation again; may remove the wait */
-    size_t bytes;                         /* of the request: the work of a retry */
-    bool is_waiting;                      /* W1 */
+    /* Tries the operation again, and may remove the wait. Returns the units of work. */
+    size_t (*retry)(rp_rollout_wait *wait);
+    const rp_rollouts *rollouts; /* borrowed; only its address is used */
+    bool is_waiting;             /* W1 */
     rp_rollout_wait *prev, *next;
 };
 
 typedef struct rp_rollout_waits {
     rp_loop *loop;
     rp_store *store; /* borrowed */
-    rp_rollout_wait *first, *last, *next_try;
-    bool again;    /* there was a change since the calls are tried */
+    struct {
+        rp_rollout_wait *first, *last;
+    } lists[RP_ROLLOUT_LISTS];
+    uint64_t pending; /* lists whose calls have to be tried */
+    size_t at;        /* W2 */
+    rp_rollout_wait *next_try;
     rp_timer more; /* tries more calls in the next turn */
     rp_timer expiry;
     int64_t expiry_ns; /* by the wall clock; INT64_MAX: not armed */
-    rp_post changed;
-    atomic_bool is_posted;
-    atomic_size_t count; /* W1 */
+    rp_post wake;
+    atomic_uint_fast64_t changed; /* lists that have changed since `wake` ran */
+    atomic_size_t count;          /* W1 */
 } rp_rollout_waits;
 
 void rp_rollout_waits_init(rp_rollout_waits *waits, rp_loop *loop, rp_store *store);
@@ -52,8 +65,9 @@ void rp_rollout_waits_deinit(rp_rollout_waits *waits);
 void rp_rollout_waits_add(rp_rollout_waits *waits, rp_rollout_wait *wait);
 void rp_rollout_waits_remove(rp_rollout_waits *waits, rp_rollout_wait *wait); /* if it waits */
 
-/* Has the calls that wait tried again. Any thread; does nothing if no call waits. */
-void rp_rollout_waits_wake(rp_rollout_waits *waits);
+/* Has the calls that wait for these rollouts tried again; NULL: for any. Any thread; does
+ * nothing if no call waits. */
+void rp_rollout_waits_wake(rp_rollout_waits *waits, const rp_rollouts *rollouts);
 
 /* Makes sure that the timer is due when reservations or leases of the rollouts expire. Call it
  * after an operation. */

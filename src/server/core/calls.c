@@ -50,10 +50,11 @@ static bool is_beyond_calls(const rp_worker *worker, size_t own)
     return all >= worker->limits.calls;
 }
 
-/* Checks by its headers whether a call of this method may begin. If not, `*why` receives the
- * reason. */
+/* Checks by its headers whether a call of this method may begin. `*role` receives the role of
+ * the peer; if the call may not begin, `*why` receives the reason. */
 static rp_status check_head(rp_connection *c, const rp_request_head *head, rp_method method,
-                            const char *authorization, rp_refusal *why, rp_error *err)
+                            const char *authorization, rp_role *role, rp_refusal *why,
+                            rp_error *err)
 {
     rp_server *server = c->worker->server;
     const rp_credentials shown = {authorization, c->certificate, c->peer};
@@ -98,6 +99,7 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, rp_me
     st = rp_gate_check(server->gate, &shown, rp_method_role(method),
                        rp_loop_now(c->worker->loop), &c->memo, &result, err);
     rp_client_count_call(&c->client, result.who.role);
+    *role = result.who.role;
     *why = result.why;
     if (st != RP_OK) return st;
     if (is_beyond_calls(c->worker, own)) {
@@ -127,6 +129,7 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
     size_t path_size = head->path.size < sizeof path ? head->path.size : 0;
     rp_method method;
     rp_refusal why = RP_REFUSED_DECODE;
+    rp_role role = RP_ROLE_NONE;
     rp_error error = {0};
 
     rp_worker_flush_batches(c->worker);
@@ -145,9 +148,9 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
         return;
     }
     method = rp_method_of(path);
-    if (check_head(c, head, method, authorization, &why, &error) != RP_OK) {
+    if (check_head(c, head, method, authorization, &role, &why, &error) != RP_OK) {
         reject(c, call, method, why, &error);
-    } else if (!rp_task_begin(c, call, method, head->timeout_ns)) {
+    } else if (!rp_task_begin(c, call, method, role, head->timeout_ns)) {
         (void)rp_fail_memory(&error, rp_task_kinds[method]->bytes);
         reject(c, call, method, RP_REFUSED_MEMORY, &error);
     }

@@ -73,7 +73,7 @@ void rp_pinned_refuse(rp_task *task)
 
     (void)rp_fail(
         &error, RP_NO_RESOURCE,
-        "chunks without an item and inserts that wait take %zu bytes, over three "
+        "chunks without an item and calls that wait take %zu bytes, over three "
         "quarters of the limit pinned_bytes, %zu, of all connections; try again later",
         rp_pinned_sum(worker->server), worker->limits.pinned_bytes);
     rp_task_refuse(task, RP_REFUSED_PINNED, &error);

@@ -3,7 +3,8 @@
  *
  *   pinned   chunks that streams keep and that no table holds
  *   parked   inserts that wait for their tables, with their chunks, except chunks that a table
- *            holds
+ *            holds; calls that wait for rollouts; groups of rollouts in responses that wait for
+ *            room
  *
  * The sum of both over all connections is exact: a chunk is added when its last table releases
  * it, even if its stream is silent (chunk/keep.h). The count of a connection is exact as of the

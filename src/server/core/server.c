@@ -308,9 +308,8 @@ static void on_rollouts_changed(rp_rollout_watch *watch, rp_rollouts *rollouts)
 {
     rp_server *server = (rp_server *)((char *)watch - offsetof(rp_server, rollout_watch));
 
-    (void)rollouts;
     for (size_t i = 0; i < server->worker_count; i++)
-        rp_rollout_waits_wake(&server->workers[i].rollout_waits);
+        rp_rollout_waits_wake(&server->workers[i].rollout_waits, rollouts);
 }
 
 static void stop_workers(rp_server *server)

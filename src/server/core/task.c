@@ -43,7 +43,8 @@ rp_task *rp_task_new(rp_connection *c, rp_call *call, rp_method method,
     return task;
 }
 
-bool rp_task_begin(rp_connection *c, rp_call *call, rp_method method, int64_t timeout_ns)
+bool rp_task_begin(rp_connection *c, rp_call *call, rp_method method, rp_role role,
+                   int64_t timeout_ns)
 {
     const rp_task_kind *kind = rp_task_kinds[method];
     rp_worker *worker = c->worker;
@@ -51,6 +52,7 @@ bool rp_task_begin(rp_connection *c, rp_call *call, rp_method method, int64_t ti
     rp_task *task = rp_task_new(c, call, method, kind);
 
     if (task == NULL) return false;
+    task->role = role;
     task->expiry_ns = rp_expiry_ns(c->heard_ns, timeout_ns);
     if (timeout_ns >= 0 && timeout_ns < INT64_MAX - now_ns &&
         rp_loop_arm(worker->loop, &task->deadline, now_ns + timeout_ns) != RP_OK) {

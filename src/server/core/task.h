@@ -42,13 +42,14 @@ typedef struct rp_task_kind {
 /* The kind of each method; NULL: there is no such method. Defined by rpc/. */
 extern const rp_task_kind *const rp_task_kinds[RP_METHODS];
 
-/* When on_open is called, the first four fields, the deadline and the links of
+/* When on_open is called, the first five fields, the deadline and the links of
  * connection->tasks are set; all other fields are zero. */
 struct rp_task {
     const rp_task_kind *kind;
     rp_connection *connection;
     rp_call *call;
     rp_method method;
+    rp_role role;     /* of the peer, by the credentials of this call */
     rp_status status; /* how it ended, if is_finished */
     bool is_finished;
     bool flushes;
@@ -68,10 +69,10 @@ struct rp_task {
 /* Makes a task of this kind for a call. NULL: there is no memory. */
 rp_task *rp_task_new(rp_connection *connection, rp_call *call, rp_method method,
                      const rp_task_kind *kind);
-/* Makes a task of the kind of its method and calls its on_open. `timeout_ns` < 0: no deadline.
- * False: there is no memory. */
+/* Makes a task of the kind of its method and calls its on_open. `role` is that of the peer.
+ * `timeout_ns` < 0: no deadline. False: there is no memory. */
 RP_NODISCARD bool rp_task_begin(rp_connection *connection, rp_call *call, rp_method method,
-                                int64_t timeout_ns);
+                                rp_role role, int64_t timeout_ns);
 /* Ends the wait of its message for the journal's backlog, if it waits: journal_room.h. */
 void rp_task_leave_room(rp_task *task);
 /* The call is over: calls on_close and frees the task. */

@@ -6,6 +6,9 @@
  * succeeds or fails, when its timeout is over, or when the call ends. An operation that waits
  * has changed nothing.
  *
+ * A draw whose response would exceed message_bytes gives its groups back, and draws as many of
+ * them as fit.
+ *
  * A draw has happened when its response is made. If the response is not written whole, because
  * the call or the connection has ended, the lease is released (rollout_reply.c).
  *
@@ -17,6 +20,7 @@
 #include <assert.h>
 
 #include "rollouts/rollout_set.h"
+#include "server/core/deferral.h"
 #include "server/core/pinned.h"
 #include "server/rpc/methods.h"
 #include "server/rpc/rollout_reply.h"
@@ -25,7 +29,12 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { NS_PER_MS = 1000000, MOST_WAIT_MS = 60000, REASON_NS = 1000000 };
+enum {
+    NS_PER_MS = 1000000,
+    MOST_WAIT_MS = 60000,
+    REASON_NS = 1000000,
+    TRY_WORK = 16, /* units of a try, without its bytes */
+};
 
 typedef struct apply_task {
     rp_rollout_reply reply; /* first */
@@ -34,7 +43,8 @@ typedef struct apply_task {
     rp_rollouts *rollouts; /* a reference */
     rp_block *block;       /* a reference, or NULL */
     uint8_t *copy;         /* of the request, if it has no block */
-    size_t size, parked_bytes;
+    size_t size;           /* of `copy` */
+    size_t request_bytes, parked_bytes;
     rp_timer timer;
     rp_error why; /* of the last try that had to wait */
     bool has_op;
@@ -83,6 +93,40 @@ static rp_status try_op(apply_task *a, rp_rollout_result *result, rp_error *err)
     return st;
 }
 
+static void undraw(apply_task *a, rp_rollout_result *result)
+{
+    rp_rollout_undraw(a->rollouts, result->batch);
+    result->batch = NULL;
+}
+
+/* Makes a draw that has happened end before the group with which its response would exceed
+ * message_bytes. RP_NO_RESOURCE: that would be fewer than min_groups. RP_DEADLINE: others have
+ * drawn the groups meanwhile. Then the groups are given back, as on all failures. */
+static rp_status fit_draw(apply_task *a, rp_rollout_result *result, rp_error *err)
+{
+    size_t most = rp_task_worker(&a->reply.task)->limits.message_bytes;
+    uint32_t groups = a->request.op.groups, least = a->request.op.min_groups;
+    rp_status st = RP_OK;
+
+    while (st == RP_OK && result->batch != NULL && result->batch->lease != 0) {
+        size_t count = result->batch->count, fits = rp_rollout_batch_fit(result->batch, most);
+
+        if (fits == count) break;
+        undraw(a, result);
+        if (fits < (least > 0 ? least : 1)) {
+            rp_connection_refused(a->reply.task.connection, RP_REFUSED_MESSAGE_BYTES);
+            st = rp_fail(err, RP_NO_RESOURCE,
+                         "%zu groups take more than message_bytes, %zu, which %zu of them do "
+                         "not exceed: lower min_groups, or raise the limit",
+                         count, most, fits);
+        }
+        a->request.op.groups = (uint32_t)fits; /* fewer each time */
+        if (st == RP_OK) st = try_op(a, result, err);
+    }
+    a->request.op.groups = groups;
+    return st;
+}
+
 /* The operation has succeeded or failed. */
 static void end_op(apply_task *a, rp_status st, const rp_rollout_result *result,
                    const rp_error *error)
@@ -96,17 +140,24 @@ static void end_op(apply_task *a, rp_status st, const rp_rollout_result *result,
         rp_rollout_respond(&a->reply, a->rollouts, result);
 }
 
-static void on_retry(rp_rollout_wait *wait)
+static size_t on_retry(rp_rollout_wait *wait)
 {
     apply_task *a = (apply_task *)(void *)((char *)wait - offsetof(apply_task, wait));
+    rp_worker *worker = rp_task_worker(&a->reply.task);
+    size_t work = TRY_WORK + a->request_bytes / RP_UNIT_BYTES;
     rp_rollout_result result = {0};
     rp_error error = {0};
     rp_status st = try_op(a, &result, &error);
+
+    if (st == RP_OK) st = fit_draw(a, &result, &error);
+    rp_defer_add_work(worker, work);
+    if (result.batch != NULL) work += rp_rollout_batch_work(result.batch);
 
     if (st == RP_DEADLINE)
         a->why = error;
     else
         end_op(a, st, &result, &error);
+    return work;
 }
 
 static void on_timeout(rp_timer *timer)
@@ -171,6 +222,20 @@ static void park(apply_task *a, const uint8_t *data, size_t size, rp_block *bloc
     }
 }
 
+/* An operation that changes the options needs the role admin, as AlterTable does. False: the
+ * call has ended. */
+static bool is_allowed(apply_task *a)
+{
+    const rp_task *task = &a->reply.task;
+    rp_error error;
+
+    if (a->request.op.kind != RP_ROLLOUT_CONFIGURE || task->role >= RP_ROLE_ADMIN) return true;
+    (void)rp_fail(&error, RP_DENIED, "your role is %s, and this operation needs %s",
+                  rp_role_name(task->role), rp_role_name(RP_ROLE_ADMIN));
+    rp_task_refuse(&a->reply.task, RP_REFUSED_DENIED, &error);
+    return false;
+}
+
 /* Finds the rollouts of a request. False: the call has ended. */
 static bool find(apply_task *a, rp_string name)
 {
@@ -195,15 +260,17 @@ static void on_apply(rp_task *task, const uint8_t *data, size_t size, rp_block *
         return;
     }
     a->has_op = true;
-    if (!find(a, a->request.rollouts)) return;
+    if (!is_allowed(a) || !find(a, a->request.rollouts)) return;
     a->wait.retry = on_retry;
-    a->wait.bytes = size;
+    a->wait.rollouts = a->rollouts;
+    a->request_bytes = size;
     /* In the list before the first try: no change may be missed. */
     if (a->request.timeout_ms != 0) {
         rp_rollout_waits_add(&worker->rollout_waits, &a->wait);
         rp_counter_add(&worker->metrics->rollout_waits, 1);
     }
     st = try_op(a, &result, &error);
+    if (st == RP_OK) st = fit_draw(a, &result, &error);
     if (st == RP_DEADLINE && a->wait.is_waiting) {
         a->why = error;
         park(a, data, size, block);
@@ -241,7 +308,7 @@ static void on_peek(rp_task *task, const uint8_t *data, size_t size, rp_block *b
 
 static size_t on_pinned(rp_task *task)
 {
-    return apply_of(task)->parked_bytes;
+    return apply_of(task)->parked_bytes + apply_of(task)->reply.waiting_bytes;
 }
 
 static void on_end(rp_task *task)
@@ -276,6 +343,7 @@ const rp_task_kind rp_peek_rollouts_kind = {
     .on_half_close = rp_rollout_half_close,
     .on_turn = rp_rollout_turn,
     .on_room = rp_rollout_room,
+    .on_pinned = on_pinned,
     .on_end = on_end,
     .on_close = on_close,
 };

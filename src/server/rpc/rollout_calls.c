@@ -4,6 +4,7 @@
 #include "server/core/deferral.h"
 #include "server/rpc/methods.h"
 #include "server/rpc/rollout_reply.h"
+#include "store/rollout_journal.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/fields.h"
@@ -25,9 +26,10 @@ static void end(rp_task *task, rp_status st, uint64_t lsn, const rp_error *error
 static void on_create(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
     const rp_allocator *alloc = &rp_task_worker(task)->server->alloc;
+    rp_store *store = rp_task_worker(task)->server->store;
     rp_rollout_options *options;
     rp_error error = {0};
-    uint64_t lsn = 0;
+    uint64_t lsn = 0, claimed;
     rp_string name;
     rp_status st;
 
@@ -36,7 +38,10 @@ static void on_create(rp_task *task, const uint8_t *data, size_t size, rp_block 
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
         return;
     }
-    st = rp_rollout_set_create(set_of(task), name, options, NULL, &lsn, &error);
+    st = rp_store_rollouts_admit(store, NULL, &claimed, &error);
+    if (st == RP_OK)
+        st = rp_rollout_set_create(set_of(task), name, options, NULL, &lsn, &error);
+    rp_store_rollouts_unclaim(store, claimed);
     rp_rollout_options_free(options, alloc);
     end(task, st, lsn, &error);
 }

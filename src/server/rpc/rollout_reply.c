@@ -6,6 +6,7 @@
 #include "rollouts/rollout_set.h"
 #include "server/core/connection_room.h"
 #include "server/core/deferral.h"
+#include "server/core/pinned.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -31,6 +32,30 @@ static void release_lease(rp_rollouts *rollouts, uint64_t lease)
 
     /* If it fails, the lease expires. */
     (void)!rp_rollouts_apply(rollouts, &op, &result, NULL);
+}
+
+void rp_rollout_undraw(rp_rollouts *rollouts, rp_rollout_batch *batch)
+{
+    if (batch != NULL && batch->lease != 0) release_lease(rollouts, batch->lease);
+    rp_rollout_batch_free(batch);
+}
+
+size_t rp_rollout_batch_fit(const rp_rollout_batch *batch, size_t most)
+{
+    rp_rollout_batch one = *batch;
+    size_t left = most;
+
+    if (rp_rollout_batch_measure(batch, most) <= most) return batch->count;
+    one.count = 1;
+    for (size_t i = 0; i < batch->count; i++) {
+        size_t bytes;
+
+        one.groups = batch->groups + i;
+        bytes = rp_rollout_batch_measure(&one, left);
+        if (bytes > left) return i;
+        left -= bytes;
+    }
+    return batch->count;
 }
 
 /* The message is released. `left` counts the bytes that were written. */
@@ -128,16 +153,31 @@ void rp_rollout_turn(rp_task *task)
         rp_call_resume(task->call); /* its message was deferred, or is one too many */
 }
 
+/* Sets the bytes of a response that waits for room. */
+static void count_waiting(rp_rollout_reply *reply, size_t bytes)
+{
+    rp_task *task = &reply->task;
+
+    assert(task->connection->parked_bytes >= reply->waiting_bytes); /* P2 */
+    task->connection->parked_bytes += bytes - reply->waiting_bytes;
+    rp_pinned_add(rp_task_worker(task), bytes - reply->waiting_bytes);
+    reply->waiting_bytes = bytes;
+}
+
 static void await_room(rp_rollout_reply *reply)
 {
     rp_task *task = &reply->task;
+    rp_connection *c = task->connection;
     rp_loop *loop = rp_task_worker(task)->loop;
 
     rp_loop_disarm(loop, &reply->timer);
-    reply->waits_for_room =
-        !rp_connection_may_queue(task->connection, task->call, reply->bytes);
+    reply->waits_for_room = !rp_connection_may_queue(c, task->call, reply->bytes);
+    count_waiting(reply, reply->waits_for_room ? reply->bytes : 0);
     if (!reply->waits_for_room)
         make(reply);
+    else if (rp_pinned_is_full(c) ||
+             c->parked_bytes > c->worker->limits.connection_pinned_bytes)
+        rp_pinned_refuse(task);
     else if (rp_loop_arm(loop, &reply->timer, rp_loop_now(loop) + ROOM_AGAIN_NS) != RP_OK)
         rp_task_abort(task, RP_NO_RESOURCE, "out of memory for a timer");
 }
@@ -164,8 +204,7 @@ static rp_status keep(rp_rollout_reply *reply, rp_rollouts *rollouts, rp_rollout
     kept_groups *k = rp_alloc(alloc, sizeof *k);
 
     if (k == NULL) {
-        if (batch->lease != 0) release_lease(rollouts, batch->lease);
-        rp_rollout_batch_free(batch);
+        rp_rollout_undraw(rollouts, batch);
         return RP_NO_RESOURCE;
     }
     *k = (kept_groups){*alloc, rp_rollouts_ref(rollouts), batch, reply->message};
@@ -198,16 +237,21 @@ static void respond_groups(rp_rollout_reply *reply, rp_rollouts *rollouts,
     await_room(reply);
 }
 
+size_t rp_rollout_batch_work(const rp_rollout_batch *batch)
+{
+    return batch->count * (1 + batch->group_size);
+}
+
 void rp_rollout_respond(rp_rollout_reply *reply, rp_rollouts *rollouts,
                         const rp_rollout_result *result)
 {
     rp_task *task = &reply->task;
     rp_message *message = rp_task_new_message(task);
 
+    if (result->batch != NULL)
+        rp_defer_add_work(rp_task_worker(task), rp_rollout_batch_work(result->batch));
     if (message == NULL) {
-        if (result->batch != NULL && result->batch->lease != 0)
-            release_lease(rollouts, result->batch->lease);
-        rp_rollout_batch_free(result->batch);
+        rp_rollout_undraw(rollouts, result->batch);
         return;
     }
     reply->lsn = result->lsn;
@@ -225,6 +269,8 @@ void rp_rollout_reply_close(rp_rollout_reply *reply)
     rp_worker *worker = rp_task_worker(&reply->task);
 
     rp_loop_disarm(worker->loop, &reply->timer);
+    reply->waits_for_room = false;
+    count_waiting(reply, 0);
     stop_making(reply);
     rp_message_release(&worker->replies, reply->message);
     reply->message = NULL;

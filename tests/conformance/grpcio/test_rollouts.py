@@ -16,12 +16,12 @@ def stub(channel):
     made = rollouts_service.RolloutsStub(channel)
     options = r.RolloutOptions(group_size=2, max_staleness=2, max_groups=10, max_bytes=1 << 20,
                                consumers=[r.RolloutConsumer(name="c", columns=["x"])])
-    made.CreateRollouts(r.CreateRolloutsRequest(rollouts="grpcio", options=options), timeout=10)
+    made.CreateRollouts(r.CreateRolloutsRequest(rollouts="grpcio", options=options), timeout=120)
     yield made
-    made.DropRollouts(r.DropRolloutsRequest(rollouts="grpcio"), timeout=10)
+    made.DropRollouts(r.DropRolloutsRequest(rollouts="grpcio"), timeout=120)
 
 
-def apply(stub, timeout_ms=0, timeout=10, **op):
+def apply(stub, timeout_ms=0, timeout=120, **op):
     return stub.ApplyRollouts(
         r.ApplyRolloutsRequest(rollouts="grpcio", op=r.RolloutOp(**op), timeout_ms=timeout_ms),
         timeout=timeout)
@@ -48,11 +48,11 @@ def test_a_group_from_the_first_item_to_the_acknowledgement(stub):
     assert [len(i.columns[0].data) for i in drawn.items] == [8, len(large)]
     assert drawn.items[1].columns[0].data == large
     assert (drawn.version, drawn.group_size, drawn.items[0].first_version) == (2, 2, 1)
-    peeked = stub.PeekRollouts(r.PeekRolloutsRequest(rollouts="grpcio", group="g"), timeout=10)
+    peeked = stub.PeekRollouts(r.PeekRolloutsRequest(rollouts="grpcio", group="g"), timeout=120)
     assert (peeked.fate, peeked.lease) == (r.ROLLOUT_FATE_LEASED, 0)
     assert apply(stub, kind=r.ROLLOUT_OP_ACK, lease=drawn.lease).removed == 1
     assert apply(stub, kind=r.ROLLOUT_OP_ACK, lease=drawn.lease).outcome == r.ROLLOUT_REPEATED
-    [info] = stub.ListRollouts(r.ListRolloutsRequest(rollouts="grpcio"), timeout=10).rollouts
+    [info] = stub.ListRollouts(r.ListRolloutsRequest(rollouts="grpcio"), timeout=120).rollouts
     assert (info.acknowledged, info.consumers[0].drawn, info.staleness[1]) == (1, 1, 1)
     assert info.options.consumers[0].columns == ["x"]
 
@@ -60,7 +60,7 @@ def test_a_group_from_the_first_item_to_the_acknowledgement(stub):
 def test_cursors(stub):
     apply(stub, kind=r.ROLLOUT_OP_SET_CURSOR, cursor="c", data=b"12")
     request = r.ReadCursorRequest(rollouts="grpcio", cursor="c")
-    assert stub.ReadCursor(request, timeout=10).data == b"12"
+    assert stub.ReadCursor(request, timeout=120).data == b"12"
 
 
 @pytest.mark.parametrize("how", [{"timeout_ms": 100}, {"timeout_ms": -1, "timeout": 1.0}])
@@ -73,7 +73,7 @@ def test_the_end_of_a_wait_has_the_reason(stub, how):
 def test_a_draw_waits(stub):
     waiting = stub.ApplyRollouts.future(r.ApplyRolloutsRequest(
         rollouts="grpcio", timeout_ms=-1,
-        op=r.RolloutOp(kind=r.ROLLOUT_OP_DRAW, consumer="c", groups=1, ttl=SECOND)), timeout=30)
+        op=r.RolloutOp(kind=r.ROLLOUT_OP_DRAW, consumer="c", groups=1, ttl=SECOND)), timeout=120)
     put(stub, "g", 0, bytes(4))
     put(stub, "g", 1, bytes(4))
     assert [g.name for g in waiting.result().groups] == ["g"]
@@ -94,5 +94,5 @@ def test_invalid_operations(stub, op):
 
 def test_no_rollouts(stub):
     with pytest.raises(grpc.RpcError) as raised:
-        stub.DropRollouts(r.DropRolloutsRequest(rollouts="none"), timeout=10)
+        stub.DropRollouts(r.DropRolloutsRequest(rollouts="none"), timeout=120)
     assert raised.value.code() == grpc.StatusCode.NOT_FOUND
