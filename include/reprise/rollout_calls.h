@@ -47,8 +47,8 @@ typedef enum rp_rollouts_action {
                                 not above the current one */
     /* Leases groups (consumer, groups, ttl_ns; min_groups, or column and tokens). `draw` has
      * them. With `column`, the draw ends before the first group with which the rows of that
-     * column would be more than `tokens`. Waits until min_groups groups are ready. A server ends
-     * the draw before the group with which its message would be too large.
+     * column would be more than `tokens`. Waits until min_groups groups are ready. A server
+     * ends the draw before the group with which its message would be too large.
      * RP_INVALID: min_groups is above max_groups. RP_PRECONDITION: the next group alone has
      * more tokens. RP_NO_RESOURCE: fewer than min_groups groups fit into a message; they stay
      * in the rollouts. */
