@@ -44,8 +44,8 @@ UNITS = sorted(f"unit_{module.name}" for module in (ROOT / "tests" / "unit").ite
 THREADED = [f"{program}/{name}" for program, names in {
     "property": "cut_threads drop threads",
     "unit_client": "batch channel client client_threads client_trouble local_sampler "
-                   "local_sink local_source remote_sink remote_source runtime sampler sampler_shards "
-                   "shard_sink shared_memory structured_writer trajectory_writer "
+                   "local_sink local_source remote_sink remote_source rollouts_local runtime sampler "
+                   "sampler_shards shard_sink shared_memory structured_writer trajectory_writer "
                    "trajectory_writer_send",
     "unit_disk": "journal",
     "unit_durable": "full_disk_inserts rollouts store_log tier tier_stop",
@@ -56,6 +56,7 @@ THREADED = [f"{program}/{name}" for program, names in {
     "unit_server": "checkpoint_call gate histogram http_page journal_room lease lease_link "
                    "loading memory_guard metrics page_maker page_response queue_budget "
                    "replay_served safety server server_end",
+    "unit_store": "rollout_journal",
     "unit_table": "blocking events extension_statistics",
     "unit_util": "mem_pool mutex shared_arena",
 }.items() for name in names.split()]
