@@ -14,58 +14,56 @@ enum {
     COLUMN_BYTES = 256,
 };
 
+/* A payload that begins with the name of the rollouts. */
+static rp_buf begin(const rp_rollout_logging *l, const rp_rollouts *rollouts)
+{
+    rp_buf payload;
+
+    rp_buf_init(&payload, &l->alloc);
+    rp_rollout_record_write_name(&payload, rp_rollouts_name(rollouts));
+    return payload;
+}
+
 /* Appends the record, or uses up an LSN if there is no memory: then the journal is lost, and
- * needs a checkpoint. */
-static uint64_t append(rp_rollout_logging *l, rp_record_kind kind, const rp_buf *payload)
+ * needs a checkpoint. Frees the payload. */
+static uint64_t append(rp_rollout_logging *l, rp_record_kind kind, rp_buf *payload)
 {
     rp_bytes part = {payload->data, payload->size};
+    uint64_t lsn;
 
     if (l->is_used != NULL) atomic_store(l->is_used, true);
-    if (payload->bad) return rp_journal_append_nothing(l->journal);
-    return rp_journal_append(l->journal, kind, &part, 1, NULL);
+    lsn = payload->bad ? rp_journal_append_nothing(l->journal)
+                       : rp_journal_append(l->journal, kind, &part, 1, NULL);
+    rp_buf_deinit(payload);
+    return lsn;
 }
 
 static uint64_t on_changed(rp_rollout_log *log, const rp_rollouts *rollouts,
                            const rp_rollout_op *op)
 {
     rp_rollout_logging *l = (rp_rollout_logging *)log;
-    rp_buf payload;
-    uint64_t lsn;
+    rp_buf payload = begin(l, rollouts);
 
-    rp_buf_init(&payload, &l->alloc);
-    rp_rollout_record_write_name(&payload, rp_rollouts_name(rollouts));
     rp_rollout_op_write(&payload, op);
-    lsn = append(l, RP_RECORD_ROLLOUTS_OP, &payload);
-    rp_buf_deinit(&payload);
-    return lsn;
+    return append(l, RP_RECORD_ROLLOUTS_OP, &payload);
 }
 
 static uint64_t on_created(rp_rollout_log *log, const rp_rollouts *rollouts,
                            const rp_rollout_options *options)
 {
     rp_rollout_logging *l = (rp_rollout_logging *)log;
-    rp_buf payload;
-    uint64_t lsn;
+    rp_buf payload = begin(l, rollouts);
 
-    rp_buf_init(&payload, &l->alloc);
-    rp_rollout_record_write_name(&payload, rp_rollouts_name(rollouts));
     rp_rollout_options_write(&payload, options);
-    lsn = append(l, RP_RECORD_ROLLOUTS_CREATE, &payload);
-    rp_buf_deinit(&payload);
-    return lsn;
+    return append(l, RP_RECORD_ROLLOUTS_CREATE, &payload);
 }
 
 static uint64_t on_dropped(rp_rollout_log *log, const rp_rollouts *rollouts)
 {
     rp_rollout_logging *l = (rp_rollout_logging *)log;
-    rp_buf payload;
-    uint64_t lsn;
+    rp_buf payload = begin(l, rollouts);
 
-    rp_buf_init(&payload, &l->alloc);
-    rp_rollout_record_write_name(&payload, rp_rollouts_name(rollouts));
-    lsn = append(l, RP_RECORD_ROLLOUTS_DROP, &payload);
-    rp_buf_deinit(&payload);
-    return lsn;
+    return append(l, RP_RECORD_ROLLOUTS_DROP, &payload);
 }
 
 /* True if the operation may make the image larger by more than a few bytes. */
