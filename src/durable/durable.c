@@ -264,6 +264,32 @@ static bool has_rollouts(rp_store *store)
     return count > 0;
 }
 
+/* Loads a checkpoint, redoes the journal and applies the configured tables. `*before`: the LSN
+ * of the checkpoint. `*changed`: a configured table is not as it was saved. */
+static rp_status load(rp_durable *d, rp_recovery *r, uint64_t *before, bool *changed,
+                      rp_error *err)
+{
+    rp_rollout_set *set = rp_store_rollouts(d->store);
+    uint64_t most_bytes = rp_rollout_set_most_bytes(set);
+    rp_configured configured;
+    rp_status st = rp_configured_read(&configured, &d->alloc, d->store, err);
+
+    /* What was allowed when it was logged is allowed again. */
+    rp_rollout_set_set_most_bytes(set, UINT64_MAX);
+    if (st == RP_OK) st = rp_recover(r, err);
+    *before = r->lsn;
+    if (st == RP_OK && r->has_journal) st = rp_durable_redo(d, r, err);
+    rp_rollout_set_set_most_bytes(set, most_bytes);
+    if (st == RP_OK && !d->options.accept_changes)
+        st = rp_configured_compare(&configured, d->store, err);
+    if (st == RP_OK) st = rp_recovery_settle(r, err);
+    if (st == RP_OK) st = apply_configured(d, &configured, changed, err);
+    rp_configured_free(&configured);
+    if (st == RP_OK && count_items(d, &d->info.recovered_items) != RP_OK)
+        st = rp_fail(err, RP_NO_RESOURCE, "no memory to count the items");
+    return st;
+}
+
 /* Loads the directory and sets up the checkpointer. `*found_journal`: journal files existed. */
 static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_journal,
                          rp_error *err)
@@ -279,26 +305,11 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
                      .on_tier_event = on_tier_event,
                      .ctx = d};
     rp_checkpointer *c = &d->checkpointer;
-    rp_rollout_set *set = rp_store_rollouts(d->store);
-    rp_configured configured;
-    uint64_t before, most_bytes = rp_rollout_set_most_bytes(set);
+    uint64_t before = 0;
     bool changed = false;
     bool has_own = has_rollouts(d->store);
-    rp_status st = rp_configured_read(&configured, &d->alloc, d->store, err);
+    rp_status st = load(d, &r, &before, &changed, err);
 
-    /* What was allowed when it was logged is allowed again. */
-    rp_rollout_set_set_most_bytes(set, UINT64_MAX);
-    if (st == RP_OK) st = rp_recover(&r, err);
-    before = r.lsn;
-    if (st == RP_OK && r.has_journal) st = rp_durable_redo(d, &r, err);
-    rp_rollout_set_set_most_bytes(set, most_bytes);
-    if (st == RP_OK && !d->options.accept_changes)
-        st = rp_configured_compare(&configured, d->store, err);
-    if (st == RP_OK) st = rp_recovery_settle(&r, err);
-    if (st == RP_OK) st = apply_configured(d, &configured, &changed, err);
-    rp_configured_free(&configured);
-    if (st == RP_OK && count_items(d, &d->info.recovered_items) != RP_OK)
-        st = rp_fail(err, RP_NO_RESOURCE, "no memory to count the items");
     if (st != RP_OK) {
         rp_recovery_deinit(&r);
         return st;
