@@ -28,22 +28,22 @@ GROUP = 8
 class CTree:
     """A tree of pal_trees.c."""
 
-    def __init__(self, library, kind, capacity):
-        self.library, self.tree = library, library.bench_tree_new(kind, capacity)
+    def __init__(self, functions, kind, capacity):
+        self.functions, self.tree = functions, functions.bench_tree_new(kind, capacity)
         self.found = np.empty(BATCH, np.uint32)
 
     def free(self):
-        self.library.bench_tree_free(self.tree)
+        self.functions.bench_tree_free(self.tree)
 
     def total(self):
-        return self.library.bench_tree_total(self.tree)
+        return self.functions.bench_tree_total(self.tree)
 
     def update(self, leaves, weights):
         leaves = leaves.astype(np.uint32)
-        self.library.bench_tree_set(self.tree, leaves.ctypes.data, weights.ctypes.data, len(leaves))
+        self.functions.bench_tree_set(self.tree, leaves.ctypes.data, weights.ctypes.data, len(leaves))
 
     def find(self, targets):
-        self.library.bench_tree_find(self.tree, targets.ctypes.data, len(targets), self.found.ctypes.data)
+        self.functions.bench_tree_find(self.tree, targets.ctypes.data, len(targets), self.found.ctypes.data)
         return self.found
 
 
@@ -211,11 +211,11 @@ def measure(tree, capacity, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("library")
+    parser.add_argument("trees", help="the shared library of the trees in C")
     parser.add_argument("--seconds", type=float, default=0.6, help="for each figure")
     parser.add_argument("--capacities", default="1024,16384,131072,1048576")
     options = parser.parse_args()
-    library = open_library(options.library)
+    library = open_library(options.trees)
     kinds = {"ours": lambda n: CTree(library, 0, n), "as the authors'": lambda n: CTree(library, 1, n),
              "binary in C": lambda n: CTree(library, 2, n), "Python lists": ListTree, "NumPy": NumPyTree,
              "Tianshou": Tianshou, "RLlib": RLlib, "cpprb": Cpprb}
