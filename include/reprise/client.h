@@ -11,8 +11,8 @@
  *   sampler.h             read items, one by one or in stacked batches
  *
  * Several servers are shards of the same tables. Writers spread items over the shards. Samplers
- * draw from each shard in proportion to the weight of its table, so that an item is as likely
- * as it would be in one table. Priority updates and deletes go to all shards. A shard that
+ * draw from each shard in proportion to the weight of its table, so each item is as likely as
+ * if one table had all items. Priority updates and deletes go to all shards. A shard that
  * cannot be reached is left out until it is back; calls do not wait for it unless all shards
  * are away.
  *
@@ -85,9 +85,9 @@ RP_API void rp_client_free(rp_client *client);
 RP_API void rp_client_give_up(rp_client *client);
 
 /* Writes why calls cannot reach a shard now: its address and the reason, cut to fit `size`
- * (>= 1); "" if it has a connection. Does no I/O: before the first call no shard has one.
- * Returns how many calls to all shards have gone on without this one so far. Safe from any
- * thread. */
+ * (>= 1). Writes "" if the client has a connection to the shard; before the first call it has
+ * none, since this does no I/O. Returns how many calls that went to all shards have ignored
+ * this shard so far. Safe from any thread. */
 RP_API uint64_t rp_client_why_away(rp_client *client, size_t shard, char *text, size_t size);
 
 RP_API size_t rp_client_shard_count(const rp_client *client);
@@ -175,8 +175,7 @@ RP_API RP_NODISCARD rp_status rp_client_create_table(rp_client *client,
 RP_API RP_NODISCARD rp_status rp_client_drop_table(rp_client *client, const char *table,
                                                    rp_wait wait, rp_error *err);
 /* Changes options of a table (rp_table_alter()). RP_ALTER_LIMITER replaces all fields of the
- * limiter.
- * RP_NOT_FOUND, RP_INVALID. */
+ * limiter. RP_NOT_FOUND, RP_INVALID. */
 RP_API RP_NODISCARD rp_status rp_client_alter_table(rp_client *client, const char *table,
                                                     const rp_table_alteration *change,
                                                     rp_wait wait, rp_error *err);
@@ -220,7 +219,7 @@ typedef struct rp_client_connection {
     uint64_t id;       /* no other connection of this server gets it */
     char address[64];  /* of the peer; this and the next two are cut to fit */
     char role[16];     /* of the credentials of its last call: none, read, write, admin */
-    char protocol[16]; /* HTTP/2, HTTP/1.1, shared memory, new */
+    char protocol[16]; /* HTTP/2, HTTP/1.1, shared memory; new: not known yet */
     int64_t open_ms;   /* how long it has been open */
     uint64_t calls, bytes_in, bytes_out;
     bool is_caller; /* it is the connection of this call */
@@ -234,9 +233,9 @@ typedef struct rp_client_connections {
     size_t total; /* connections, described or not: at least `count` */
 } rp_client_connections;
 
-/* Lists the connections of every shard, of each the newest first. A server describes 1,000 at
- * most. A store of this process has none. `out->count` and `out->total` are written on RP_OK
- * only. */
+/* Lists the connections, shard by shard; those of a shard begin with the newest. A server
+ * describes 1,000 at most. A store of this process has none. `out->count` and `out->total` are
+ * written on RP_OK only. */
 RP_API RP_NODISCARD rp_status rp_client_get_connections(rp_client *client,
                                                         rp_client_connections *out,
                                                         rp_wait wait, rp_error *err);

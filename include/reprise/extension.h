@@ -4,9 +4,10 @@
  * An atomic extension is called under the table's lock, before other threads can see the
  * operation that caused the events. It accesses the table through an rp_table_view only, and
  * must be fast. A deferred extension is called later, in order, with no lock held, on the
- * thread of any caller of a table of the store. It may call any table, and its events keep
- * their trajectories alive. A caller whose thread runs deferred extensions returns only when no
- * events are left, so a slow extension delays callers. */
+ * thread of any caller of a table of the store, not necessarily the caller that caused the
+ * events. It may call any table, and its events keep their trajectories alive. A call whose
+ * thread runs deferred extensions returns only when no events are left, so a slow extension
+ * delays callers. */
 #ifndef REPRISE_EXTENSION_H
 #define REPRISE_EXTENSION_H
 
@@ -82,8 +83,8 @@ RP_API RP_NODISCARD rp_status rp_diffusion_extension(const rp_allocator *alloc, 
 
 /* Makes a deferred extension that copies an item into `target`, another table, when the item is
  * sampled for the first time. The copy has the same key, priority and trajectory, and
- * times_sampled 1. The extension takes a reference to `target` and waits at most `timeout_ms`
- * for its rate limiter. Items that cannot be inserted are discarded and counted.
+ * times_sampled 1. The extension takes a reference to `target`. It waits at most `timeout_ms`
+ * for the rate limiter of `target`. Items that cannot be inserted are discarded and counted.
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_insert_on_sample_extension(const rp_allocator *alloc,
                                                             rp_table *target,

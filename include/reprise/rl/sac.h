@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SAC: soft actor-critic, a stochastic policy for environments with continuous actions
  * (Haarnoja et al. 2018, "Soft Actor-Critic" and "Soft Actor-Critic Algorithms and
- * Applications"): it seeks rewards and entropy, whose weight, the temperature, is learned.
+ * Applications"): it seeks rewards and entropy. The weight of the entropy, the temperature, is
+ * learned.
  *
- *   policy    a Gaussian for each number of an action, of an observation; u is the tanh of a
- *             sample, and the action is u scaled to the bounds of the environment. Without
+ *   policy    maps an observation o to a Gaussian for each number of an action; u is the tanh
+ *             of a sample, and the action is u scaled to the bounds of the environment. Without
  *             exploration u is the tanh of the mean
- *   critics   two, Q1(o, u) and Q2(o, u), of an observation and an action from -1 to 1
+ *   critics   two: Q1(o, u) and Q2(o, u)
  *
  * Parameters are one array: those of the policy, then those of both critics, then the logarithm
  * of the temperature. A policy needs the first part only, but its parameter_count is that of
@@ -33,8 +34,8 @@ typedef struct rp_sac_settings {
     int64_t layers;  /* hidden layers of each network */
     bool normalize;  /* networks see observations scaled from their bounds to -1 .. 1; numbers
                         without bounds as they are */
-    int64_t n_step;  /* more than 1: targets leave out the entropy of the steps between */
-    double discount; /* of rewards a step later */
+    int64_t n_step;  /* over 1: targets leave out the entropy of the steps in between */
+    double discount; /* factor of a reward one step later */
     double reward_scale; /* rewards are multiplied by this */
     double rate;         /* of Adam for the critics */
     double policy_rate;  /* of Adam for the policy */
@@ -51,15 +52,15 @@ typedef struct rp_sac_settings {
     double weight_exponent;   /* beta, of importance weights of the critics' loss */
     int64_t target_every;     /* updates between changes of the target networks */
     double target_rate;       /* 1: they are replaced; less: they move by this share */
-    double noise_memory;      /* correlation of the noise that draws an action with that of the
-                                 step before, while exploring. 0: it is independent */
+    double noise_memory;      /* while exploring: correlation of the noise in an action with the
+                                 noise of the step before. 0: independent */
     double temperature;       /* of the entropy, at first */
     bool tune_temperature;    /* learn it; false: it stays as it is */
     double temperature_rate;  /* of Adam for its logarithm */
-    double target_entropy; /* of the policy, which the temperature is tuned to: for each number
-                              of an action, from -1 to 1 */
-    double max_loss;       /* a loss over this means that the run has diverged */
-    int64_t learners;      /* threads that share each update */
+    double target_entropy;    /* the temperature is tuned so that the policy has this entropy
+                                 for each number of u */
+    double max_loss;          /* a loss over this means that the run has diverged */
+    int64_t learners;         /* threads that share each update */
 } rp_sac_settings;
 
 enum { RP_SAC_SETTINGS = 28, RP_SAC_OWN_SETTINGS = 4 };
@@ -76,7 +77,8 @@ RP_API RP_NODISCARD rp_status rp_sac_settings_check(const rp_sac_settings *setti
 typedef struct rp_sac_options {
     const rp_sac_settings *settings; /* copied */
     const rp_env_spec *spec;         /* of the environment */
-    rp_store *store;                 /* gets a table "replay", or has it from a snapshot */
+    rp_store *store;                 /* a table "replay" is added unless it has one, for example
+                                        from a snapshot */
     rp_client *client;               /* of that store */
     uint64_t seed;                   /* of parameters and exploration */
 } rp_sac_options;
@@ -92,7 +94,7 @@ RP_API RP_NODISCARD rp_status rp_sac_new(const rp_allocator *alloc,
 
 /* What an actor works with. The pointers are borrowed; the client must outlive the actor. */
 typedef struct rp_sac_actor_options {
-    const rp_sac_settings *settings; /* copied; its copies are those of this actor */
+    const rp_sac_settings *settings; /* copied; settings->copies: environments of this actor */
     const rp_env_spec *spec;
     rp_client *client;    /* of a server or a store that has the table "replay" */
     bool settled;         /* items are in the table when observe() returns */
@@ -100,7 +102,7 @@ typedef struct rp_sac_actor_options {
     const rp_pcg64 *rng;  /* copied: the stream of noise */
 } rp_sac_actor_options;
 
-/* Makes the half that acts. `wait` is for the signature of the table. Returns owned.
+/* Makes the half that acts. `wait` bounds the wait for the table's signature. Returns owned.
  * RP_INVALID, RP_NO_RESOURCE, or a status of the client. */
 RP_API RP_NODISCARD rp_status rp_sac_actor_new(const rp_allocator *alloc,
                                                const rp_sac_actor_options *options,
@@ -114,7 +116,7 @@ typedef struct rp_sac_learner_options {
     rp_store *store;   /* of the client: batches are drawn from its table on the caller's
                           thread. NULL: a sampler of the client prefetches them */
     size_t mutate_for; /* updates whose priorities are sent in one call; 0: 1 */
-    rp_pcg64 *rng;     /* of the first parameters; goes on */
+    rp_pcg64 *rng;     /* draws the first parameters, and advances */
 } rp_sac_learner_options;
 
 /* Makes the half that learns. Without a store the table need not exist yet. Returns owned.
@@ -130,7 +132,8 @@ RP_API RP_NODISCARD rp_status rp_sac_table(const rp_sac_settings *settings,
                                            const rp_env_spec *spec, double slack,
                                            rp_table_options *out, rp_error *err);
 
-/* Make the networks of these settings; both critics have the same one. Return owned.
+/* Make the networks of these settings: the policy's, and one that both critics use, each with
+ * parameters of its own. Return owned.
  * RP_INVALID (a setting; an environment whose actions are not a box with finite bounds, or
  * whose observations are not floats), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_sac_new_net(const rp_allocator *alloc,

@@ -38,7 +38,7 @@ enum { RP_SPLIT_MAX_CORES = 1024 };
 /* Splits whose rates differ by less than this share count as equal. */
 #define RP_SPLIT_TIE 0.01
 
-/* What was measured: a rate, in calls a second, of some threads. */
+/* A measurement: the rate, in calls a second, of a number of threads. */
 typedef struct rp_rate_point {
     int64_t threads;
     double rate;
@@ -48,7 +48,7 @@ typedef struct rp_rate_point {
 typedef struct rp_rate_curve {
     int64_t count;
     double serial; /* the share of one thread's time that more threads do not shorten (Amdahl
-                      1967), fitted to the points; 0 if there is one point only */
+                      1967), fitted to the points; 0 if there is only one point */
     double rates[RP_SPLIT_MAX_CORES]; /* rates[x - 1]: of x threads */
 } rp_rate_curve;
 
@@ -61,31 +61,32 @@ typedef struct rp_rate_curve {
  *     errors, and scaled to meet the nearest point;
  *   - above the last point the curve is level if an earlier point has a larger rate.
  *
- * RP_INVALID: no point, two points of one number of threads, threads out of 1 to
- * RP_SPLIT_MAX_CORES, a rate that is not a number or out of its bounds, `most` out of its
- * bounds. Then nothing is written. */
+ * RP_INVALID, with nothing written: there is no point; two points have the same number of
+ * threads; a number of threads, or `most`, is not from 1 to RP_SPLIT_MAX_CORES; a rate is NaN
+ * or out of its bounds. */
 RP_API RP_NODISCARD rp_status rp_rate_curve_fill(rp_rate_curve *out,
                                                  const rp_rate_point *points, size_t count,
                                                  int64_t most, rp_error *err);
 
 /* True if a curve from rp_rate_curve_fill() of these points holds its invariants:
- *   S1  1 to RP_SPLIT_MAX_CORES rates, each a number within its bounds;
- *   S2  at a point, the rate of the point;
- *   S3  between two points rates go one way, from one rate to the other;
- *   S4  above the last point rates do not fall, and grow less than the number of threads.
+ *   S1  it has 1 to RP_SPLIT_MAX_CORES rates, each a number within its bounds;
+ *   S2  at a point, it has the rate of the point;
+ *   S3  between two points it only rises or only falls, and stays between their rates;
+ *   S4  above the last point it does not fall, and x threads have at most x / (x - 1) times the
+ *       rate of x - 1 threads.
  * With no points, S1 only. */
 RP_API bool rp_rate_curve_check(const rp_rate_curve *curve, const rp_rate_point *points,
                                 size_t count);
 
-/* What a split is picked for. Curves are borrowed for one call. */
+/* The options of a split. Curves are borrowed for one call. */
 typedef struct rp_split_options {
-    const rp_rate_curve *acting, *learning; /* no more threads than they have */
+    const rp_rate_curve *acting, *learning; /* their `count` bounds actors and learners */
     double interval;                        /* steps for each update, 1e-6 to 1e9 */
     int64_t cores;                          /* 1 to RP_SPLIT_MAX_CORES */
     bool in_turn;                           /* one thread acts and learns in turn */
-    int64_t only_actors, only_learners;     /* their number is given; 0: it is not */
-    /* The steps a second of a split that was measured as a whole, which replace those of the
-     * curves; 0: it was not measured. May be NULL. */
+    int64_t only_actors, only_learners;     /* accept only these numbers; 0: any number */
+    /* Returns the steps a second of a split that was measured as a whole, which replace those
+     * of the curves; 0 if it was not measured. May be NULL. */
     double (*measured)(const void *ctx, int64_t actors, int64_t learners);
     const void *ctx;
 } rp_split_options;
@@ -96,21 +97,23 @@ typedef struct rp_split {
 } rp_split;
 
 /* True if a split fits:
- *   S5  1 <= actors, 1 <= learners, no more than the curves have, actors + learners <= cores;
- *       a single core has one of each; in turn, actors is 1, learners <= cores; numbers that
- *       are given are those. */
+ *   S5  actors and learners are from 1 to the counts of their curves; they are only_actors and
+ *       only_learners unless those are 0; and
+ *         in turn: actors is 1, learners <= cores;
+ *         else, with one core: actors and learners are 1;
+ *         else: actors + learners <= cores. */
 RP_API bool rp_split_fits(const rp_split_options *options, int64_t actors, int64_t learners);
 
-/* The steps a second of a split, as measured or by the formulas above; the threads are within
- * the curves. */
+/* Returns the steps a second of a split, as measured or by the formulas above. `actors` and
+ * `learners` are from 1 to the counts of their curves. */
 RP_API double rp_split_rate(const rp_split_options *options, int64_t actors, int64_t learners);
 
 /* Picks the best split that fits:
- *   S6  none that fits has more than 1 / (1 - RP_SPLIT_TIE) of its rate;
- *   S7  none with a rate of (1 - RP_SPLIT_TIE) of the best has fewer threads, or as many and
- *       fewer learners.
- * Tries all of them: cores^2 / 2 at most. RP_INVALID: a curve without S1, an option out of its
- * bounds, or no split fits the numbers that are given. */
+ *   S6  its rate is at least (1 - RP_SPLIT_TIE) times the largest rate of those that fit;
+ *   S7  of the splits for which S6 holds it has the fewest threads, and of those with as few
+ *       threads the fewest learners.
+ * Tries all splits: cores^2 / 2 at most. RP_INVALID: a curve breaks S1, an option is out of its
+ * bounds, or no split fits only_actors and only_learners. */
 RP_API RP_NODISCARD rp_status rp_split_pick(const rp_split_options *options, rp_split *out,
                                             rp_error *err);
 

@@ -8,7 +8,7 @@
  *   {
  *       ... the gradient of this member's rows, in an array of its own ...
  *       rp_team_meet(team, member);
- *       rp_team_step_slices(team, member, steps, 1, &norm);   adds; steps the optimizer
+ *       rp_team_step_slices(team, member, steps, 1, &norm);   sums the gradients, applies them
  *   }
  *   rp_team_run(team, work, ctx);
  *   rp_optimizer_end_slices(optimizer, norm);
@@ -39,12 +39,12 @@ RP_API void rp_team_free(rp_team *team);
 RP_API size_t rp_team_size(const rp_team *team);
 
 /* Calls work(ctx, member) for each member, on the member's thread. Returns when all calls have
- * returned. What the caller wrote before is visible to the members; what they wrote, to the
- * caller afterwards. */
+ * returned. The members see what the caller wrote before; afterwards the caller sees what the
+ * members wrote. */
 RP_API void rp_team_run(rp_team *team, void (*work)(void *ctx, size_t member), void *ctx);
 
-/* Waits in work() until all members have called it. What a member wrote before is visible to
- * all afterwards. All members make the same number of calls. */
+/* Waits until all members have called rp_team_meet(). Called in work(), by all members equally
+ * often. Afterwards all members see what each of them wrote before. */
 RP_API void rp_team_meet(rp_team *team, size_t member);
 
 /* A part of an array. */
@@ -52,8 +52,9 @@ typedef struct rp_slice {
     size_t first, count;
 } rp_slice;
 
-/* The slice of `count` numbers that is this member's: whole cache lines, if the array begins on
- * one. The slices of all members are disjoint, and cover the array. A slice may be empty. */
+/* Returns this member's slice of an array of `count` numbers. The slices of all members are
+ * disjoint, and cover the array. A slice may be empty. If the array begins on a cache line, no
+ * two slices share one. */
 RP_API rp_slice rp_team_slice(const rp_team *team, size_t count, size_t member);
 
 /* A step of an optimizer with the sum of the gradients of all members. All members pass the
@@ -63,18 +64,19 @@ typedef struct rp_team_step {
     rp_real *params;
     rp_real *const *grads; /* one array for each member. The first becomes the sum, scaled as
                               rp_optimizer_step() does */
-    size_t first, count;   /* the optimizer's parameters in `params`, and in each array */
+    size_t first, count;   /* where the optimizer's parameters are: in `params`, and in each
+                              array of `grads` */
 } rp_team_step;
 
 enum { RP_TEAM_MAX_STEPS = 4 };
 
 /* Makes `count` steps, 1 to RP_TEAM_MAX_STEPS, of different parameters. Called in work() by all
- * members, after a meeting at which their gradients were complete. Each member adds up and
- * applies its own slices; they meet once. `norms` receives the norm of each sum, before
- * scaling. If one is not finite, nothing of its step is applied. Unlike with
- * rp_optimizer_step() the norm is computed without max_norm as well. Sums are in the order of
- * members: the result depends on the size of the team only. After rp_team_run() the caller
- * calls rp_optimizer_end_slices() for each step. */
+ * members, after an rp_team_meet() before which they completed their gradients. Each member
+ * adds up and applies its own slices; the members meet once in between. `norms` receives the
+ * norm of the sum of each step, before scaling, also without max_norm, where
+ * rp_optimizer_step() returns 0. A step whose norm is not finite changes no parameters. Sums
+ * are in the order of members: the result depends on the size of the team only. After
+ * rp_team_run() the caller calls rp_optimizer_end_slices() for each step. */
 RP_API void rp_team_step_slices(rp_team *team, size_t member, const rp_team_step *steps,
                                 size_t count, double *norms);
 

@@ -6,9 +6,9 @@
 #include "cli/text/text_buffer.h"
 #include "reprise/rl/env.h"
 
-/* Adds a drawing of copy 0, of a fixed number of lines for each class: CartPole, MountainCar,
- * Acrobot, Pendulum and LunarLander as pictures, small grids as their cells, others as their
- * variables. `observation` is that of the copy. */
+/* Adds a drawing of copy 0: CartPole, MountainCar, Acrobot, Pendulum and LunarLander as
+ * pictures, small grids as their cells, others as their variables. All drawings of a class have
+ * the same number of lines. `observation` is that of the copy. */
 void rp_env_draw(rp_text_buffer *out, const rp_env *env, const void *observation);
 
 #endif

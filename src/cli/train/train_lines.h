@@ -7,17 +7,17 @@
 
 enum { RP_PART_LINE_BYTES = 512 };
 
-/* Writes "actor 3" and so on to `out` and returns it. */
+/* Writes the name of a part, such as "actor 3", to `out` and returns `out`. */
 char *rp_part_name(const rp_apex_part *part, char out[32]);
 
-/* Writes one line about a part to `out`, without its end, and returns it. */
+/* Writes one line about a part to `out`, without a newline, and returns `out`. */
 char *rp_part_line(const rp_apex_part *part, double threshold, char out[RP_PART_LINE_BYTES]);
 
 /* Draws a line for each part on the terminal of the standard error stream, over the `drawn`
  * lines of the last call. Returns the number of lines. */
 size_t rp_part_lines_draw(const rp_apex_part *parts, size_t count, double threshold,
                           size_t drawn);
-/* Removes them. */
+/* Removes the lines that were drawn. */
 void rp_part_lines_clear(size_t drawn);
 
 #endif
