@@ -5,9 +5,9 @@
  * is drawn, evicted and counted as a whole. An item has columns: named tensors, of any length.
  * Some columns exist when the item is put (token ids), others are added later (rewards,
  * advantages). A consumer draws each group once, as soon as all columns that the consumer needs
- * are there. What it draws is leased: if it acknowledges the lease, it has consumed the groups;
- * if the lease expires, the groups are drawn again. A group that all consumers have consumed is
- * removed.
+ * are there. A draw leases its groups to the consumer. If the consumer acknowledges the lease,
+ * it has consumed the groups. If the lease expires, the groups are drawn again. A group that
+ * all consumers have consumed is removed.
  *
  * The version counts the updates of the policy. Each item has the first and the last version
  * that generated it. The staleness of a group is the current version minus the oldest first
@@ -28,8 +28,8 @@ enum {
     RP_ROLLOUT_NAME_BYTES = 255,      /* of a name of rollouts, a group, a column, ... */
     RP_ROLLOUT_GROUP_SIZE = 4096,     /* the most items of a group */
     RP_ROLLOUT_COLUMNS = 256,         /* the most columns of an item */
-    RP_ROLLOUT_ITEM_BYTES = 64 << 20, /* the most bytes of the columns of an item, together;
-                                         and the largest dimension of a column */
+    RP_ROLLOUT_ITEM_BYTES = 64 << 20, /* the most bytes of all columns of an item together. Also
+                                         the largest number in the shape of a column */
     /* The most bytes of a group, as rp_rollout_info.bytes counts them. A response with one such
      * group has at most 64 MiB, which is the default bound of a server and of a client. */
     RP_ROLLOUT_GROUP_BYTES = 60 << 20,
@@ -40,8 +40,8 @@ enum {
     RP_ROLLOUT_LEASES = 1 << 16,        /* the most leases at a time */
     RP_ROLLOUT_CURSORS = 16,            /* the most cursors */
     RP_ROLLOUT_CURSOR_BYTES = 64 << 10, /* of one cursor */
-    RP_ROLLOUT_REMEMBERED = 8192,       /* removed groups, and acknowledged leases, whose names
-                                           and numbers are remembered */
+    RP_ROLLOUT_REMEMBERED = 8192,       /* the most removed groups, and the most acknowledged
+                                           leases, that are remembered */
     RP_ROLLOUT_STALENESS_BUCKETS = 17,  /* 0, 1, ... 15, and 16 or more */
 };
 
@@ -81,25 +81,27 @@ typedef struct rp_rollout_consumer {
     size_t column_count;
 } rp_rollout_consumer;
 
-/* rp_rollout_options_init() sets the defaults. */
+/* rp_rollout_options_init() sets the defaults. Each comment ends with the default. */
 typedef struct rp_rollout_options {
     uint32_t group_size;            /* items of a group; 1 */
-    int64_t max_staleness;          /* -1: no bound; -1 */
+    int64_t max_staleness;          /* -1 means no bound; -1 */
     rp_rollout_staleness staleness; /* RP_ROLLOUT_DROP */
-    /* The limiter in versions. If it is not 0, a group may begin only while
+    /* The limiter in versions. If this is not 0, a group may begin only while
      *
      *   begun + 1 <= (max_staleness + version - first_version + 1) * groups_per_version,
      *
-     * where begun is the number of groups that are in the buffer, reserved ones included, plus
-     * that of the groups that all consumers have acknowledged. It is the rule "accepted +
-     * running <= (staleness + step) * batch" of the asynchronous trainers AReaL and SkyRL, with
-     * steps counted from 1. Groups that were dropped, evicted, aborted or that expired do not
-     * count. Needs max_staleness >= 0. RP_ROLLOUT_WAIT with max_staleness >= 0 needs it. 0 */
+     * where begun is the number of groups in the buffer, reserved ones included, plus the
+     * number of groups that all consumers have acknowledged. Groups that were dropped, evicted
+     * or aborted, or that expired, do not count. The asynchronous trainers AReaL and SkyRL have
+     * the same rule, "accepted + running <= (staleness + step) * batch", with steps counted
+     * from 1. The limiter needs max_staleness >= 0. RP_ROLLOUT_WAIT with max_staleness >= 0
+     * needs the limiter. 0 */
     uint64_t groups_per_version;
     int64_t first_version; /* the version at the beginning; fixed at birth; 0 */
     uint64_t max_groups;   /* 1 to RP_ROLLOUT_MAX_GROUPS; 65,536 */
-    /* A bound on the memory of all groups, as rp_rollout_info.bytes counts it. A group begins
-     * only while 3/4 of it are enough, so that there is room to complete groups. 1 GiB */
+    /* A bound on the memory of all groups, as rp_rollout_info.bytes counts it. A group may
+     * begin only if all groups then take at most 3/4 of max_bytes. The last quarter is for
+     * completing groups. 1 GiB */
     uint64_t max_bytes;
     rp_rollout_full full;   /* RP_ROLLOUT_FULL_WAIT */
     rp_rollout_order order; /* RP_ROLLOUT_FIFO */
@@ -130,31 +132,33 @@ typedef enum rp_rollout_fate {
     RP_ROLLOUT_PARTIAL = 2,  /* some items are there */
     RP_ROLLOUT_COMPLETE = 3, /* all items are there, and it is not leased */
     RP_ROLLOUT_LEASED = 4,
-    RP_ROLLOUT_ACKNOWLEDGED = 5, /* this one and those below: it was removed */
-    RP_ROLLOUT_STALE = 6,
-    RP_ROLLOUT_EVICTED = 7,
-    RP_ROLLOUT_ABORTED = 8,
-    RP_ROLLOUT_EXPIRED = 9, /* its reservation expired before it was complete */
+    RP_ROLLOUT_ACKNOWLEDGED = 5, /* removed: all consumers have acknowledged it */
+    RP_ROLLOUT_STALE = 6,        /* removed: its staleness exceeded max_staleness */
+    RP_ROLLOUT_EVICTED = 7,      /* removed to make room */
+    RP_ROLLOUT_ABORTED = 8,      /* removed by an abort */
+    RP_ROLLOUT_EXPIRED = 9,      /* removed: its reservation expired before it was complete */
 } rp_rollout_fate;
 
 /* The name of a fate, such as "leased". Static; "unknown" for any other number. */
 RP_API const char *rp_rollout_fate_name(rp_rollout_fate fate);
 
-/* Why an operation has to wait. */
+/* Why an operation has to wait: the limit that it would exceed. The comments say what `have`,
+ * `need` and `bound` of rp_rollout_waiting count. */
 typedef enum rp_rollout_limit {
     RP_ROLLOUT_NO_LIMIT = 0,
-    RP_ROLLOUT_BY_VERSION = 1, /* groups_per_version: have groups begun, bound, version */
-    RP_ROLLOUT_BY_GROUPS = 2,  /* max_groups: have groups, bound */
-    RP_ROLLOUT_BY_BYTES = 3,   /* max_bytes: have and need bytes, bound */
-    RP_ROLLOUT_BY_READY = 4,   /* a draw: have groups are ready, bound are wanted */
-    RP_ROLLOUT_BY_LEASES = 5,  /* RP_ROLLOUT_LEASES: have leases, bound */
+    RP_ROLLOUT_BY_VERSION = 1, /* groups_per_version: groups that have begun */
+    RP_ROLLOUT_BY_GROUPS = 2,  /* max_groups: groups in the buffer */
+    RP_ROLLOUT_BY_BYTES = 3,   /* max_bytes: bytes */
+    RP_ROLLOUT_BY_READY = 4,   /* a draw: `have` groups are ready, and it needs `bound` */
+    RP_ROLLOUT_BY_LEASES = 5,  /* RP_ROLLOUT_LEASES: leases */
 } rp_rollout_limit;
 
 typedef struct rp_rollout_waiting {
     rp_rollout_limit limit;
-    uint64_t have, need, bound;
-    int64_t version; /* the current one. By version: a group may begin at needs_version */
-    int64_t needs_version;
+    uint64_t have, need, bound; /* the present number, what is needed in addition, the limit */
+    int64_t version;            /* the current one */
+    int64_t needs_version;      /* RP_ROLLOUT_BY_VERSION: the version at which the group may
+                                   begin; else `version` */
 } rp_rollout_waiting;
 
 typedef struct rp_rollout_consumer_info {
@@ -166,15 +170,15 @@ typedef struct rp_rollout_consumer_info {
     uint64_t drawn, acknowledged; /* groups, since the beginning */
 } rp_rollout_consumer_info;
 
-/* A copy of the state. The counts from `begun` on are those since the beginning. */
+/* A copy of the state. The counts from `acknowledged` on are those since the beginning. */
 typedef struct rp_rollout_info {
     int64_t version;
     uint64_t groups; /* the sum of the next four */
     uint64_t reserved, partial, complete, leased;
     uint64_t items, leases;
-    /* Of the groups: for each group 1,024 bytes, 64 for each consumer and 16 for each item that
-     * it may have; for each item 128; for each column 256, the bytes of its name and those of
-     * its tensor. */
+    /* The memory of all groups. A group counts 1,024 bytes, plus 64 for each consumer and 16
+     * for each item that it may have. An item counts 128. A column counts 256, plus the bytes
+     * of its name and of its tensor. */
     uint64_t bytes;
     uint64_t begun;                   /* the count of the limiter: groups + acknowledged */
     uint64_t may_begin;               /* the bound of the limiter; UINT64_MAX: none */
@@ -200,7 +204,7 @@ typedef struct rp_rollout_ragged {
     size_t bytes;   /* of the values */
 } rp_rollout_ragged;
 
-/* Says what the batch of the column `name` of the items looks like.
+/* Computes the dtype, the shape and the size of a batch: the column `name` of `count` items.
  * RP_NOT_FOUND (an item has no such column), RP_INVALID (the dtypes or the shapes of the rows
  * of two items differ; the batch is too large). */
 RP_API RP_NODISCARD rp_status rp_rollout_ragged_measure(const rp_rollout_item *const *items,

@@ -56,8 +56,7 @@ RP_API void rp_store_close(rp_store *store);
  * store freed; it is not set if the table was not made. The table owns the extensions; if it
  * was not made, the caller still does. If the journal fails, its status is returned, but the
  * table exists and `*out` is set. RP_INVALID (names the option, the value and the bound),
- * RP_EXISTS,
- * RP_PRECONDITION (store closed), RP_NO_RESOURCE. */
+ * RP_EXISTS, RP_PRECONDITION (store closed), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_store_add_table(rp_store *store,
                                                  const rp_table_options *options,
                                                  rp_table **out, rp_error *err);
@@ -80,8 +79,8 @@ RP_API RP_NODISCARD rp_status rp_store_drop_table(rp_store *store, rp_string nam
                                                   rp_error *err);
 
 /* Trims every table that has a soft limit and more than max_size items, as rp_table_trim()
- * does, but does not wait until the journal is on disk (durable.h): a slow disk does not block
- * the calling thread. */
+ * does. Unlike that call, it does not wait until the journal is on disk (durable.h), so a slow
+ * disk does not block the calling thread. */
 RP_API void rp_store_trim(rp_store *store);
 
 typedef struct rp_store_info {

@@ -25,7 +25,7 @@ typedef struct rp_known_signature {
 } rp_known_signature;
 
 typedef struct rp_client_live {
-    uint64_t generation;
+    uint64_t generation; /* of the process that owns it: rp_runtime_generation() */
     uint64_t seed; /* the client's seed; in the child of a fork a new one, so that children of
                       one parent draw different keys */
     rp_runtime *runtime;
@@ -69,10 +69,10 @@ RP_NODISCARD rp_status rp_client_open_source(rp_client *client, size_t shard,
  * rp_client_get_tables(). */
 RP_NODISCARD rp_status rp_client_signature(rp_client *client, const char *table, rp_wait wait,
                                            rp_signature **out, rp_error *err);
-/* As rp_client_signature(), but does not wait for servers that are away (rp_channel_is_away()):
- * RP_UNAVAILABLE. If the servers give no response, later calls ask no server until
- * quiet_until_ns and return RP_DEADLINE. So a program that makes many such calls spends only a
- * small part of its time in waiting. */
+/* As rp_client_signature(), but does not wait for servers that are away (rp_channel_is_away()).
+ * If all are away, returns RP_UNAVAILABLE at once. If the servers give no response, later calls
+ * ask no server until quiet_until_ns and return RP_DEADLINE. So a program that makes many such
+ * calls spends only a small part of its time waiting. */
 RP_NODISCARD rp_status rp_client_signature_soon(rp_client *client, const char *table,
                                                 rp_wait wait, rp_signature **out,
                                                 rp_error *err);

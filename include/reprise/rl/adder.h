@@ -32,9 +32,9 @@
  *                for i = f+1 .. l-1:   D = D * discount;  R = R + r_i * D;  D = D * d_i
  *              in float32. D has discount^(m - 1): a learner multiplies its bootstrapped value
  *              by D * discount.
- *   sequence   rows [c - length, c), where c counts the complete rows of the episode, if
- *              c == length, or c > length and (c - length) is a multiple of `period`; and at the
- *              end of the episode what rp_adder_end says.
+ *   sequence   rows [c - length, c), where c counts the complete rows of the episode: whenever
+ *              c >= length and c - length is a multiple of `period`. rp_adder_end says which
+ *              sequence is added at the end of the episode.
  *   episode    all rows of the episode, when it ends; then padding, if `pad`, to `length` rows.
  *
  * The items of one copy are created in the order above; one call adds those of copy 0 first.
@@ -68,7 +68,7 @@ typedef enum rp_adder_end {
 /* The items of one call, for a function that computes priorities. Arrays hold the items one
  * after the other, in the order of creation. Borrowed until the function returns. */
 typedef struct rp_adder_items {
-    size_t count;           /* n-step: all of the call; else 1 */
+    size_t count;           /* n-step: all items that the call creates; else 1 */
     size_t rows;            /* of each item, padding included; n-step: 1 */
     const uint32_t *copies; /* the copy that each item is from */
     /* One array for each column of the items, in the order of rp_adder_signature(). */
@@ -79,8 +79,9 @@ typedef struct rp_adder_items {
 /* A table that gets every item. */
 typedef struct rp_adder_table {
     const char *name;
-    /* Writes the priority of each item to `priorities`, which has items->count entries. A
-     * status other than RP_OK ends the call of the adder with it. NULL: every priority is 1. */
+    /* Writes the priority of each item to `priorities`, which has items->count entries. If
+     * the function returns another status than RP_OK, the call of the adder fails with that
+     * status. NULL: every priority is 1. */
     rp_status (*prioritize)(void *ctx, const rp_adder_items *items, double *priorities,
                             rp_error *err);
     void *ctx;
@@ -93,10 +94,10 @@ typedef struct rp_adder_options {
     size_t copies;               /* * 1 to RP_ENV_MAX_COPIES */
     rp_spec observation, action; /* * of one row; names are not used */
     rp_shape reward_shape;       /* of one row; zero: a scalar */
-    rp_shape discount_shape;     /* the two need not be equal, but must broadcast as in
-                                    NumPy; n-step: R has the broadcast shape */
-    const rp_spec *extras;       /* more columns, in byte order of their names, as a dict is
-                                    flattened; a spec is that of one row */
+    rp_shape discount_shape;     /* may differ from reward_shape, but the two must broadcast as
+                                    in NumPy; n-step: R has the broadcast shape */
+    const rp_spec *extras;       /* specs of one row of further columns, in byte order of their
+                                    names, which is the order of a flattened dict */
     size_t extra_count;
     const rp_adder_table *tables; /* * */
     size_t table_count;           /* * */
@@ -116,7 +117,8 @@ typedef struct rp_adder_options {
     size_t max_in_flight; /* unconfirmed items of each table and copy above which
                              rp_adder_add() waits; 0: 5 (n-step), 2 (sequence), 1 (episode) */
     bool unchecked;       /* do not compare items with the signature of their table */
-    /* Rows of a chunk and codec of every column. Zeros: chosen by the size of a row. */
+    /* The rows of a chunk, and the codec of every column. 0 and NULL: chosen by the size of a
+     * row. */
     int32_t chunk_length;
     const rp_chunk_options *chunk;
 } rp_adder_options;
@@ -144,12 +146,14 @@ RP_API RP_NODISCARD rp_status rp_adder_new(rp_client *client, const rp_adder_opt
 RP_API void rp_adder_free(rp_adder *adder); /* NULL is fine */
 
 /* Begins an episode in every copy, or in those for which `which` is true. `observations` has a
- * row for each copy. RP_PRECONDITION (a copy is within an episode), or a status of
- * rp_trajectory_writer_append(). */
+ * row for each copy. RP_PRECONDITION (a copy is within an episode), RP_INVALID (there are no
+ * observations), or a status of rp_trajectory_writer_append(), after which the adder is
+ * unusable as after a failed rp_adder_add(). */
 RP_API RP_NODISCARD rp_status rp_adder_first(rp_adder *adder, const void *observations,
                                              const bool *which, rp_error *err);
 
-/* What follows the actions, in the layout of rp_env_step(): arrays with a row for each copy. */
+/* One step of every copy: the actions and what follows them. Each array has a row for each
+ * copy, in the layout of rp_env_step(). */
 typedef struct rp_adder_step {
     const void *actions;
     /* The observations after the actions. If a copy's episode ended, its row is the first
@@ -167,25 +171,28 @@ typedef struct rp_adder_step {
 
 /* Adds a step of every copy and creates the items that it completes. Waits first, while more
  * items are unconfirmed than max_in_flight allows: this is where the rate limiter of a table
- * holds up an actor. Nothing has been added after RP_DEADLINE, RP_CANCELLED, RP_PRECONDITION (a
- * copy has not begun an episode, or would exceed the length of an episode adder), RP_INVALID
- * (an array is missing), and the status of an item of an earlier call that a table has
- * rejected; the call can be repeated. If creating an item or prioritize() fails, the adder is
- * unusable until rp_adder_reset(). */
+ * holds up an actor.
+ * These statuses mean that nothing has been added, and that the call can be repeated:
+ * RP_DEADLINE, RP_CANCELLED, RP_PRECONDITION (a copy has not begun an episode, or would exceed
+ * the length of an episode adder), RP_INVALID (an array is missing), or the status with which a
+ * table has rejected an item of an earlier call.
+ * If creating an item or prioritize() fails, the adder is unusable until rp_adder_reset() with
+ * `which` NULL, and calls return RP_PRECONDITION. */
 RP_API RP_NODISCARD rp_status rp_adder_add(rp_adder *adder, const rp_adder_step *step,
                                            rp_wait wait, rp_error *err);
 
-/* Drops the current episodes of every copy, or of those for which `which` is true, without
- * their end: no further item is created of them. With RP_ADDER_CONTINUE the stream of the copy
- * begins anew. If `which` is NULL, flushes all items first and makes a failed adder usable
- * again; on failure nothing has changed. Otherwise does not wait.
+/* Drops the current episodes of every copy, or of those for which `which` is true. No further
+ * item is created of them, not even the items at the end of an episode. With
+ * RP_ADDER_CONTINUE the stream of the copy begins anew. If `which` is NULL, flushes all items
+ * first and makes a failed adder usable again; on failure nothing has changed. Otherwise does
+ * not wait.
  * RP_PRECONDITION (the adder has failed, and `which` is not NULL), or a status of
  * rp_trajectory_writer_end_episode(). */
 RP_API RP_NODISCARD rp_status rp_adder_reset(rp_adder *adder, const bool *which, rp_wait wait,
                                              rp_error *err);
 
-/* While an adder is muted, it takes steps and creates no items: to give a new adder the steps
- * that another one held, whose items exist already. */
+/* A muted adder takes steps but creates no items. This serves to give a new adder the steps
+ * that an earlier adder held, if the items of these steps exist already. */
 RP_API void rp_adder_set_muted(rp_adder *adder, bool muted);
 
 /* Sends all items and waits until they are confirmed: rp_trajectory_writer_flush(). */

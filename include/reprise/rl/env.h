@@ -136,15 +136,16 @@ typedef struct rp_env_options {
     size_t setting_count;
     int64_t time_limit; /* 0: that of the class; -1: none */
     bool keep_ended;    /* no automatic reset: an ended copy goes on until it is reset */
-    bool clip_actions;  /* box actions outside their bounds are passed to the task, which clips
-                           them as Gymnasium's does. If false, they are refused */
+    bool clip_actions;  /* true: actions of a box outside their bounds are passed to the task,
+                           which clips them as the task of Gymnasium does. false: they are
+                           refused */
 } rp_env_options;
 
 enum { RP_ENV_MAX_COPIES = 1 << 20, RP_ENV_MAX_SETTINGS = 16 };
 
 typedef struct rp_env rp_env;
 
-/* Makes `options->copies` copies. `alloc` NULL is rp_allocator_default(). Borrows `class`,
+/* Makes `options->copies` copies. `alloc` NULL is rp_allocator_default(). Borrows `env_class`,
  * which must stay valid until the environment is freed; copies the options. Returns owned.
  * RP_INVALID (an unknown setting, a value out of bounds, a class that contradicts itself),
  * RP_NO_RESOURCE. */
@@ -185,8 +186,8 @@ typedef struct rp_env_buffers {
  * (box). The buffers must not overlap each other.
  * RP_INVALID (an action is out of range or not a number; nothing has changed), RP_PRECONDITION
  * (a copy was never reset, or the environment failed before), RP_CORRUPT (the task returned an
- * observation or reward that is not finite), or the status of the task. After the last two
- * every copy needs a reset. */
+ * observation or reward that is not finite), or the status of the task. After RP_CORRUPT or a
+ * status of the task every copy needs a reset. */
 RP_API RP_NODISCARD rp_status rp_env_step(rp_env *env, const void *actions,
                                           const rp_env_buffers *out, rp_error *err);
 
@@ -200,10 +201,10 @@ RP_API size_t rp_env_snapshot_bytes(const rp_env *env);
  * of the same class and settings, on every x86-64 or aarch64 machine. */
 RP_API void rp_env_save(const rp_env *env, size_t copy, void *bytes);
 
-/* Restores a copy from a snapshot and writes its observation, if `observation` is not NULL and
- * the copy had been reset. On failure the copy is as before.
- * RP_INVALID (a snapshot of another class or other settings), RP_CORRUPT (damaged),
- * RP_NO_RESOURCE. */
+/* Restores a copy from a snapshot. Also writes its observation, if `observation` is not NULL
+ * and the snapshot is of a copy that had been reset. On failure the copy is as before.
+ * RP_INVALID (a snapshot of another class or other settings, or of an episode that has ended),
+ * RP_CORRUPT (damaged), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_env_load(rp_env *env, size_t copy, const void *bytes,
                                           size_t size, void *observation, rp_error *err);
 

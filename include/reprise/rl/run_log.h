@@ -19,20 +19,22 @@ typedef struct rp_run_progress {
     double steps_per_second, updates_per_second; /* since the last progress */
     double mean_return, mean_length;             /* of training, which explores */
     double eval_return;  /* of the latest evaluation since the last progress */
-    int64_t eval_steps;  /* the steps at which its parameters were published */
-    double eval_seconds; /* and the seconds */
+    int64_t eval_steps;  /* steps when the evaluated parameters were published */
+    double eval_seconds; /* `seconds` when the evaluation was received */
+    /* As in rp_agent_metrics (agent.h). */
     double loss, value, error, norm, epsilon, rate;
     double samples_per_insert; /* since the run began */
     int64_t item_size;         /* items in the replay */
-    /* Share of their time that they have waited since the last progress, 0 to 1. */
+    /* The share of time, 0 to 1, that the actors (their mean) and the learner have waited since
+     * the last progress. */
     double actor_wait, learner_wait;
-    /* Threads in use, and what was predicted for them, of a run that picks their numbers
-     * itself. */
+    /* For a run that picks its numbers of threads: the threads in use, and the speed that was
+     * predicted for them. */
     double actors, learners, predicted_steps_per_second;
 } rp_run_progress;
 
-/* Writes "12,345 of 500,000 steps  ..." in one line without its end, cut to fit `size` >= 1.
- * Returns `text`. */
+/* Writes one line, "12,345 steps  678 episodes  return 195.0  ...", without a newline, cut to
+ * fit `size` >= 1. Returns `text`. */
 RP_API char *rp_run_progress_line(const rp_run_progress *progress, char *text, size_t size);
 
 typedef struct rp_run_log rp_run_log;
@@ -43,9 +45,10 @@ RP_API RP_NODISCARD rp_status rp_run_log_write(rp_run_log *logger,
 /* Closes the file. NULL is fine. */
 RP_API void rp_run_log_free(rp_run_log *logger);
 
-/* Opens a CSV file, one row for each progress. A file that exists is appended to if `resume`,
- * without the rows after `steps`, which a run that is resumed writes again; otherwise it is
- * replaced. Returns owned. RP_UNAVAILABLE, RP_NO_RESOURCE. */
+/* Opens a CSV file, one row for each progress. If `resume` is false, an existing file is
+ * replaced. If it is true, the rows with more than `steps` steps are removed, because the
+ * resumed run writes them again, and new rows are appended. Returns owned. RP_UNAVAILABLE,
+ * RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_run_log_open_csv(const rp_allocator *alloc, const char *path,
                                                   bool resume, int64_t steps, rp_run_log **out,
                                                   rp_error *err);
@@ -63,9 +66,9 @@ RP_API RP_NODISCARD rp_status rp_run_log_open_events(const rp_allocator *alloc,
                                                      double wall_seconds, rp_run_log **out,
                                                      rp_error *err);
 
-/* The bytes of one event: for tests, and for loggers of one's own. Writes a record with the
- * frame and checksums of TensorBoard (TFRecord) to `out`, of RP_EVENT_BYTES, and returns its
- * size. `tag` has at most 100 bytes; NULL makes the first record of a file. */
+/* Writes one event, for tests and for loggers of your own. The event is a record with the frame
+ * and checksums of TensorBoard (TFRecord). `out` has RP_EVENT_BYTES bytes. Returns the size.
+ * `tag` has at most 100 bytes; NULL makes the first record of a file. */
 enum { RP_EVENT_BYTES = 192 };
 RP_API size_t rp_event_record(double wall_seconds, int64_t step, const char *tag, float value,
                               uint8_t *out);

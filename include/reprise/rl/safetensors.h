@@ -35,7 +35,7 @@ typedef struct rp_safetensor {
 } rp_safetensor;
 
 /* Parses a file of `size` bytes into at most `room` tensors, in the order of the header, and
- * writes their number. Their pointers lead into `file`.
+ * writes their number. Their pointers point into `file`.
  * RP_CORRUPT (not a safetensors file; the text says what is wrong, and where), RP_NO_RESOURCE
  * (over a limit, or over `room`), RP_UNIMPLEMENTED (a name with an escape, an unknown
  * dtype). */
@@ -49,8 +49,8 @@ RP_API const rp_safetensor *rp_safetensors_find(const rp_safetensor *tensors, si
 
 /* Writes the file for `count` tensors, whose `data` is borrowed, to `out`, of `capacity` bytes.
  * Returns the size of the file. If it is larger than `capacity`, the contents of `out` are
- * unspecified, and `out` may be NULL. The names must not be "__metadata__", need no escape, and
- * differ. */
+ * unspecified, and `out` may be NULL. Each name must be unique, must not be "__metadata__", and
+ * must need no escape in JSON. */
 RP_API size_t rp_safetensors_write(const rp_safetensor *tensors, size_t count, uint8_t *out,
                                    size_t capacity);
 

@@ -3,8 +3,9 @@
  * copy, without a lock.
  *
  * Every publication has a version: 1, 2, ... A writer never waits for readers. A reader waits
- * for no lock, but if two publications begin during its copy it notices, and copies again: with
- * publications that never pause it may do so any number of times.
+ * for no lock. If two publications begin during its copy, the reader notices this and copies
+ * again. While publications follow each other without a pause, this may happen any number of
+ * times.
  * (variables.h has parameters for other processes.) */
 #ifndef REPRISE_RL_SHARED_PARAMS_H
 #define REPRISE_RL_SHARED_PARAMS_H
