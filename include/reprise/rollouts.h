@@ -53,8 +53,8 @@ enum {
 
 /* How staleness is bounded. */
 typedef enum rp_rollout_staleness {
-    /* A group whose staleness exceeds max_staleness is dropped, unless it is leased. If it is
-     * leased, it is dropped when the lease is released or expires. */
+    /* A group whose staleness exceeds max_staleness is dropped. If it is leased, it is dropped
+     * when its last lease ends, unless all consumers have acknowledged it by then. */
     RP_ROLLOUT_DROP = 0,
     /* No group is dropped. groups_per_version bounds the staleness. */
     RP_ROLLOUT_WAIT = 1,
