@@ -40,8 +40,8 @@ typedef struct rp_n_step {
 void rp_n_step_add(rp_n_step *s, const double *rewards, const float *discounts,
                    const bool *ended);
 
-/* NumPy's broadcasting pairs each element of a row of shape `whole` with an element of a row of
- * shape `part`. Writes the indexes of the latter, in the order of the elements of `whole`. */
+/* Broadcasts `part` to `whole`, as NumPy does: for each element of a row of shape `whole`,
+ * writes the index of the element of a row of shape `part` that goes with it. */
 void rp_n_step_broadcast(const rp_shape *part, const rp_shape *whole, uint32_t *element_of);
 
 /* Forgets the rows of a copy. */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file RUNS: the runs of the store (runs/runs.h), as of the last checkpoint.
+/* The file RUNS: the runs of the store (runs/runs.h).
  *
  *   RUN*       one for each run: its image (runs/run_image.c)
  *   RUNS_END   one, last: how many runs there are
  *
- * The file is written after a checkpoint, when those who wait for it were told, under a
- * temporary name, and only if the runs have changed. It belongs to no checkpoint: runs do not
- * depend on the tables, and a directory without the file, or one that an older version has
- * written, has no runs. Neither a damaged file nor a failed write stops the store: both are
- * reported to on_event. The file is not written if that would leave too little space for the
- * next checkpoints.
+ * The file is written after a checkpoint, once the callers that wait for the checkpoint have
+ * been notified, and only if the runs have changed. It is written under a temporary name and
+ * renamed. Its header has the number of that checkpoint, but a reader ignores the number: runs
+ * do not depend on the tables, and may be newer than the checkpoint. A directory without the
+ * file, such as that of an older version, has no runs. Neither a damaged file nor a failed
+ * write stops the store: both are reported to on_event. The file is not written if that would
+ * leave too little space for the next checkpoints.
  *
  * A file that was not loaded as a whole is moved to `quarantine`, whatever the reason, so that
  * the next one does not replace runs that are nowhere else. */

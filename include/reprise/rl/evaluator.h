@@ -23,9 +23,9 @@ typedef struct rp_evaluation {
 typedef struct rp_evaluation_options {
     const rp_env_class *env_class;
     rp_env_options env; /* `copies` is ignored: each episode has a copy of its own */
-    rp_policy *policy;  /* its rows bound the copies stepped at once */
+    rp_policy *policy;  /* its rows are the most copies that are stepped at once */
     int64_t episodes;   /* >= 1 */
-    int64_t max_steps;  /* of an episode that does not end; 0: 1,000,000 */
+    int64_t max_steps;  /* after which an episode is cut off; 0: 1,000,000 */
     uint64_t seed;      /* of the environments */
     /* Asked every few steps: true ends the evaluation with RP_CANCELLED. May be NULL. */
     bool (*should_stop)(void *ctx);
@@ -39,10 +39,10 @@ RP_API RP_NODISCARD rp_status rp_evaluate(const rp_allocator *alloc,
                                           const rp_real *params, rp_evaluation *out,
                                           rp_error *err);
 
-/* An answer to whether parameters solve their task: `first` over some episodes and, if its mean
- * reaches the threshold, `confirmed` over more and other ones, whose mean has to exceed the
- * threshold by its standard error. Of many evaluations one passes by luck; it rarely does so
- * twice. */
+/* Whether parameters solve their task. `first` evaluates some episodes. If its mean reaches the
+ * threshold, `confirmed` evaluates more, other episodes, whose mean has to exceed the threshold
+ * by its standard error. The second test is needed because one of many evaluations passes the
+ * first test by luck. */
 typedef struct rp_verdict {
     int64_t version, note; /* of the parameters (variables.h) */
     rp_evaluation first;
@@ -78,7 +78,7 @@ RP_API void rp_evaluator_free(rp_evaluator *evaluator);
 RP_API void rp_evaluator_wake(rp_evaluator *evaluator);
 
 /* Takes the latest verdict, if there is one that has not been taken: `*has` is true then. If it
- * is solved and `params` is not NULL, writes the parameters that it is about. The thread makes
+ * is solved and `params` is not NULL, writes its parameters to `params`. The thread makes
  * no verdict after one that is solved. `wait` true waits until the thread has nothing to do.
  * Returns the status of an evaluation that failed. Safe from any thread. */
 RP_API RP_NODISCARD rp_status rp_evaluator_take(rp_evaluator *evaluator, bool wait,

@@ -17,7 +17,7 @@ typedef struct rp_shell_words {
     bool is_open;     /* the line ends within quotes */
 } rp_shell_words;
 
-/* RP_NO_RESOURCE, RP_INVALID (too many words). */
+/* Splits `line` into `out`. RP_NO_RESOURCE, RP_INVALID (too many words). */
 RP_NODISCARD rp_status rp_shell_split(rp_arena *arena, const char *line, size_t size,
                                       rp_shell_words *out, rp_problem *problem);
 

@@ -75,7 +75,7 @@ typedef struct rp_training {
     rp_run_reporter *reporter; /* NULL: none */
     bool resume, quiet, json, terminal, drawn;
     bool is_brief; /* the replay is not saved: the run cannot be resumed */
-    double shown;  /* seconds of the run when a plain line was printed */
+    double shown;  /* seconds of the run when the latest plain line was printed */
     double greedy; /* the latest evaluation */
     rp_curve_point *points;
     size_t point_count, point_capacity;
@@ -86,7 +86,8 @@ typedef struct rp_training {
 const char *rp_train_get(const rp_training *t, size_t option);
 bool rp_train_is_on(const rp_training *t, rp_train_option option);
 
-/* Takes a whole number from `low` on, if the option was given. RP_INVALID. */
+/* Sets `*out` to the value of an option, a whole number >= `low`; leaves `*out` unchanged if
+ * the option was not given. RP_INVALID. */
 RP_NODISCARD rp_status rp_train_integer(const rp_training *t, rp_train_option option,
                                         int64_t low, int64_t *out, rp_problem *problem);
 
@@ -100,9 +101,9 @@ RP_NODISCARD rp_status rp_train_settings(rp_training *t, const char *env, rp_pro
 /* The value of the setting --learners; NULL: it was not given. */
 const char *rp_train_get_learners(const rp_training *t);
 
-/* Picks the numbers of threads if they are auto, says which and why, and sets that of the
- * learners; `algorithm` NULL: the agent acts and learns in turn. Does nothing if no number is
- * auto. Returns the exit status. */
+/* If a number of threads is auto: picks the numbers, prints them and why, and sets the number
+ * of learners. Otherwise does nothing. `algorithm` is NULL if the agent acts and learns in
+ * turn. Returns the exit status. */
 int rp_train_pick(rp_training *t, const rp_apex_algorithm *algorithm);
 
 /* Print a reason on the standard error stream, and return the exit status. */
@@ -129,13 +130,15 @@ RP_NODISCARD rp_status rp_train_save_policy(const rp_training *t, const rp_real 
                                             rp_error *err);
 /* Draws the curve of --plot. Returns the exit status. */
 int rp_train_draw(const rp_training *t, double threshold);
-/* Prints the result of a run; or only that it is solved. */
+/* Prints that a run is solved. */
 void rp_train_print_solved(const rp_trainer_result *result);
+/* Prints the result of a run. */
 void rp_train_print(const rp_training *t, const rp_trainer_result *result);
-/* The columns of a line on the standard error stream that does not wrap. */
+/* The most columns that a line on the standard error stream may have without wrapping. */
 int rp_train_columns(void);
-/* Frees logs, reporter and points; and the server as well. */
+/* Frees logs, reporter and points. */
 void rp_train_close_run(rp_training *t);
+/* Frees everything, the server included. */
 void rp_train_close(rp_training *t);
 
 #endif

@@ -41,8 +41,9 @@ typedef struct rp_manifest_rollouts {
     bool is_there;  /* the record. Without it there are no rollouts, and the rest is 0 */
     uint32_t count; /* 0: there is no file */
     uint64_t bytes; /* of the file */
-    uint64_t
-        lsn; /* >= that of the store, and of each image: the last LSN when they were taken */
+    /* The last LSN when the images were taken: >= that of the store, and >= that of each image.
+     */
+    uint64_t lsn;
     uint8_t hash[RP_MANIFEST_HASH_BYTES]; /* XXH3-128 of all records before its END */
 } rp_manifest_rollouts;
 

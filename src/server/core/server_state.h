@@ -3,8 +3,9 @@
  *
  * The units of core/, each of which includes only those above it:
  *
- *   read_moderation, queue_budget, drawn, safety, closing, handshakes, acceptor, memory_guard
- *                      values and services that know neither the server nor a connection
+ *   read_moderation, queue_budget, drawn, safety, closing, handshakes, acceptor, memory_guard,
+ *   checkpoint_queue   values and services that know neither the fields of the server nor a
+ *                      connection
  *   server_state       this header: the structs, and access to fields that the server's lock
  *                      guards
  *   connection_state   the struct of a connection, its count of refusals, and whether it has
@@ -12,6 +13,7 @@
  *   connection_room    how many bytes a connection may add to the budget of queued bytes
  *   connection_watch   decides whether a peer is too slow, and when to check again
  *   task               a call and its responses
+ *   journal_room       makes changes wait while the backlog of the journal is at its bound
  *   pinned             limits on chunks and inserts that are in no table
  *   served_table       a table with its metrics
  *   deferral           spreads calls with much work over turns of the loop
@@ -166,8 +168,8 @@ struct rp_worker {
     rp_handshakes handshakes;
     rp_closing closing;
     rp_newcomers newcomers;
-    /* readers: connections that were read in this turn. readers_before: the most in an earlier
-     * turn, halved after each turn. */
+    /* readers: connections that were read in this turn. readers_before: a decaying maximum of
+     * `readers` over earlier turns, halved after each turn. */
     size_t readers, readers_before;
     rp_queue_part queue; /* its part of the budget of queued bytes */
     size_t outstanding;  /* V4 */
