@@ -45,6 +45,7 @@ def system_names():
     return {name for path in paths for name in re.findall(r"\b(\w+) ?\(", path.read_text())}
 
 
+@functools.cache
 def names(text):
     """What a file declares for itself."""
     text = SKIPPED.sub("", text)
@@ -65,7 +66,7 @@ def declared(path, known):
                 if (folder / header).exists():
                     known[path] |= declared(folder / header, known)
                     break
-        known[path] |= dict.fromkeys(names(text), path)
+        known[path] |= dict.fromkeys(names(text), str(path))
     return known[path]
 
 

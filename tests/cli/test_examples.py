@@ -60,7 +60,7 @@ def test_every_command_has_examples():
 def test_examples_run(shell, command):
     for line in examples(command):
         # In a short run, the benchmark measures each point for less time.
-        done = shell(f"{line} --seconds 0.05 --fill 1MiB" if IS_SHORT and "--quick" in line else line)
+        done = shell(f"{line} --seconds 0.02 --fill 1MiB" if IS_SHORT and "--quick" in line else line)
         assert (done.returncode, without_notices(done.stderr)) == (0, ""), line
         if "--json" in line and "|" not in line:
             for text in done.stdout.splitlines():

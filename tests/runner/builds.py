@@ -22,7 +22,9 @@ WAITS = -1  # order of jobs that wait nearly all the time: beside the others, on
 # built; "more_options" of the build; and "scale".
 # Without --long nothing is optimized but libreprise-rl in the release build: most of the rest compiles for
 # longer than it runs. So GCC's warnings that need optimization come with --long, and with `make`.
-# Sanitized builds have what a stack trace needs and no more: a fifth of the time to compile.
+# Sanitized builds have the lines of a stack trace and no more: a fifth of the time to compile. Without
+# --long they have the names of functions alone: a sixth of the time.
+LINES = "-gline-tables-only"
 SANITIZED = ["-Dbuildtype=debugoptimized", "-Doptimization=1", "-Ddebug=false",
              "-Db_lundef=false", "-Dprograms=false", "-Dc_link_args=-fuse-ld=lld",
              "-Dcpp_link_args=-fuse-ld=lld"]
@@ -38,7 +40,7 @@ ASAN = {
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
 # Several sources are compiled as one file; the release build compiles each alone.
-JOIN = "-Djoin=12"
+JOIN = "-Djoin=30"
 UNITS = sorted(f"unit_{module.name}" for module in (ROOT / "tests" / "unit").iterdir())
 # Tests whose threads meet in most ways. --long runs those of all other threads as well.
 THREADED = [f"{program}/{name}" for program, names in {
@@ -78,7 +80,8 @@ BUILDS = {
                      "property", "unit_durable/reserve", "unit_durable/tier_memory",
                      "unit_rl_agents/dpg_learns", "unit_rl_agents/dqn",
                      "unit_rl_apex", "unit_rl_loop/trainer",
-                     "unit_rl_nn/gemm", "unit_rl_pal/rebalance", "unit_server/turn_work",
+                     "unit_rl_nn/gemm", "unit_rl_pal/rebalance", "unit_server/turn_insert",
+                     "unit_server/turn_sample", "unit_server/turn_work",
                      "unit_table/memory_budget", "unit_table/sumtree"],
             "more": ["client_driver"],
             "more_options": ["-Doptimization=0", "-Drl_optimization=1"],
@@ -89,7 +92,7 @@ BUILDS = {
         "cc": "clang",
         "options": SANITIZED
         + ["-Db_sanitize=address,undefined", "-Dpython=auto",
-           f"-Dc_args=['-gline-tables-only', '{DOUBLE}', {CALLS}]"],
+           f"-Dc_args=['{LINES}', '{DOUBLE}', {CALLS}]"],
         "scale": 0.1,
         "env": {**ASAN, "ASAN_OPTIONS": ASAN["ASAN_OPTIONS"] + ":detect_stack_use_after_return=1"},
         "short": {
@@ -97,18 +100,20 @@ BUILDS = {
             # Only --long finds uses of a stack after its function has returned: that takes a seventh
             # of the time.
             "env": {**ASAN, "ASAN_OPTIONS": ASAN["ASAN_OPTIONS"] + ":detect_stack_use_after_return=0"},
-            # The release build runs these, which compute for long, unit_sac_learns only with --long.
-            "without": {"unit_apex", "unit_dpg_learns", "unit_dqn", "unit_memory_budget", "unit_rebalance",
-                        "unit_reserve", "unit_sac_learns", "unit_tier_memory", "unit_trainer",
+            # The release build runs these, which compute for long, tsan unit_apex_counts and unit_box_learners,
+            # and --long alone unit_sac_learns.
+            "without": {"unit_apex", "unit_apex_counts", "unit_box_learners", "unit_dpg_learns", "unit_dqn",
+                        "unit_memory_budget", "unit_rebalance", "unit_reserve", "unit_sac_learns",
+                        "unit_tier_memory", "unit_trainer", "unit_turn_insert", "unit_turn_sample",
                         "unit_turn_work"},
             "more": ["replay_", "wire_echo"],
-            "more_options": ["-Doptimization=0", JOIN],
-            "scale": 0.05,
+            "more_options": ["-Doptimization=0", JOIN, f"-Dc_args=['{DOUBLE}', {CALLS}]"],
+            "scale": 0.025,
         },
     },
     "tsan": {
         "cc": "clang",
-        "options": SANITIZED + ["-Db_sanitize=thread", "-Dc_args=-gline-tables-only"],
+        "options": SANITIZED + ["-Db_sanitize=thread", f"-Dc_args={LINES}"],
         "scale": 0.1,
         # Programs that start no thread.
         "without": {"durability_damage", "durability_exact"},
@@ -117,7 +122,8 @@ BUILDS = {
         # each call, one by one.
         "short": {
             "only": THREADED,
-            "more_options": ["-Dbox2d=disabled", "-Dcblas=disabled", "-Doptimization=0", JOIN],
+            "more_options": ["-Dbox2d=disabled", "-Dcblas=disabled", "-Doptimization=0", JOIN,
+                             "-Dc_args="],
             "bare": True,
             "scale": 0.05,
         },

@@ -8,7 +8,7 @@ import shlex
 import sys
 import tempfile
 
-from runner.builds import BUILDS
+from runner.builds import BUILDS, chosen
 from runner.process import (BUILD, ROOT, STAGE, Result, describe, fixed_addresses, pytest_job,
                             run)
 
@@ -66,7 +66,7 @@ def attack_jobs(built, is_long):
         runs += [(0, "tsan", "tsan", load), (ALONE, "latency", "release", latency)]
     jobs = []
     for order, name, build, what in runs:
-        env = {**BUILDS[build].get("env", {}), "RP_BUILD": str(BUILD / build),
+        env = {**chosen(build, is_long).get("env", {}), "RP_BUILD": str(BUILD / build),
                "RP_SHORT": "" if is_long else "1"}
         if what == "tests/attack":
             env["PYTEST_ADDOPTS"] = f"--ignore={latency}"

@@ -47,7 +47,7 @@ static inline double rp_test_scale(void)
  * starts threads, and uses much resident memory itself. Also for tests that take too long. */
 static inline void rp_test_skip_if_emulated(void)
 {
-    if (rp_test_scale() < 0.05) skip();
+    if (rp_test_scale() < 0.02) skip();
 }
 
 /* The step of a loop over all points of failure: `step` in a plain build, `wider` in slower

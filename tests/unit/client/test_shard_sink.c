@@ -83,8 +83,8 @@ static size_t size_of(rig *r, size_t shard)
     return (size_t)rp_test_live_info(&r->live[shard], "all").size;
 }
 
-/* A server that ends ends its streams first: until the connection is gone, the sink may open a new
- * stream on it, and send items that no server takes. */
+/* A server that ends ends its streams first: until the connection is gone, the sink may open a
+ * new stream on it, and send items that no server takes. */
 static void await_away(rig *r, size_t shard)
 {
     while (rp_channel_is_connected(r->line[shard].channel)) (void)usleep(1000);

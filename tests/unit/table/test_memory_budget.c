@@ -162,7 +162,7 @@ static void memory_stays_within_the_budget(void **state)
                                       kinds[i], kinds[(i + 1) % TABLES], 1 << 20);
 
             /* In turn each table gets most of what comes, then loses most of what it has. */
-            for (size_t i = 0, most = rp_test_scaled(5000, 2000); i < most; i++) {
+            for (size_t i = 0, most = rp_test_scaled(5000, 1000); i < most; i++) {
                 rp_table *t = tables[i * 12 / most % TABLES];
                 uint64_t keys[64];
                 rp_trajectory *item = any_item(&w, &rng, limits[l] / 4);
