@@ -9,7 +9,7 @@
  * sums, which it recomputes, and works on whole batches. Capacities are 1e3, 1e4, ... up to
  * `most`. Leaves, targets and weights are random and made before the clock starts; the best
  * round counts. The trees of a capacity take turns. */
-#include "reprise/sumtree.h"
+#include "table/selector/sumtree.h"
 
 #include "bench.h"
 #include "delta_tree.h"

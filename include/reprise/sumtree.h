@@ -29,15 +29,13 @@ RP_API void rp_sumtree_free(rp_sumtree *tree); /* NULL is fine */
  * RP_NO_RESOURCE (memory, or more than 2^31 leaves). */
 RP_API RP_NODISCARD rp_status rp_sumtree_reserve(rp_sumtree *tree, size_t leaf_count);
 
-/* The number of leaves that the tree has room for; 0 at first. */
-RP_API size_t rp_sumtree_capacity(const rp_sumtree *tree);
-
-/* Sets the weights of `count` leaves. A leaf given twice keeps its last weight. Every leaf must
- * be below the capacity, and every weight finite and >= 0; the sum of all must stay finite. */
+/* Sets the weights of `count` leaves. A leaf given twice keeps its last weight. There must be
+ * room for every leaf, and every weight must be finite and >= 0; the sum of all must stay
+ * finite. */
 RP_API void rp_sumtree_set(rp_sumtree *tree, const uint32_t *leaves, const double *weights,
                            size_t count);
 
-/* The weight of a leaf, which must be below the capacity. */
+/* The weight of a leaf, for which there must be room. */
 RP_API double rp_sumtree_get(const rp_sumtree *tree, uint32_t leaf);
 
 /* The sum of all weights. */
@@ -48,13 +46,6 @@ RP_API double rp_sumtree_total(rp_sumtree *tree);
  * 0. */
 RP_API void rp_sumtree_find(rp_sumtree *tree, const double *targets, size_t count,
                             uint32_t *leaves);
-
-/* Sets every weight to 0. */
-RP_API void rp_sumtree_clear(rp_sumtree *tree);
-
-/* For tests: recomputes the stale nodes, then returns true if every node is the sum of its
- * children. */
-RP_API bool rp_sumtree_check(rp_sumtree *tree);
 
 RP_END_DECLS
 

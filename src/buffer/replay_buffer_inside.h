@@ -7,8 +7,8 @@
 
 #include "buffer/frames.h"
 #include "reprise/replay_buffer.h"
-#include "reprise/sumtree.h"
 #include "table/selector/power.h"
+#include "table/selector/sumtree.h"
 #include "util/mutex.h"
 #include "util/rng.h"
 

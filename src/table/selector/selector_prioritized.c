@@ -5,7 +5,6 @@
  * Invariant P1: a slot is in `zeros` exactly if it is in the table and its weight is 0. */
 #include <assert.h>
 
-#include "reprise/sumtree.h"
 #include "table/selector/dense_set.h"
 #include "table/selector/selector.h"
 #include "table/selector/sumtree.h"

@@ -20,7 +20,6 @@
  *
  * Cost: a draw reads one line per level. Eight descents share a vector and 64 are in flight, so
  * that the lines of the next level are loaded while this one is searched. */
-#include "reprise/sumtree.h"
 
 #include <assert.h>
 

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of the sum tree for the prioritized selector, and for tests and benchmarks. */
+/* Calls of the sum tree for the library itself, and for tests and benchmarks. */
 #ifndef RP_TABLE_SELECTOR_SUMTREE_H
 #define RP_TABLE_SELECTOR_SUMTREE_H
 
 #include "reprise/sumtree.h"
+
+/* The number of leaves that the tree has room for; 0 at first. */
+size_t rp_sumtree_capacity(const rp_sumtree *tree);
+
+/* Sets every weight to 0. */
+void rp_sumtree_clear(rp_sumtree *tree);
+
+/* Recomputes the stale nodes, then returns true if every node is the sum of its children. */
+bool rp_sumtree_check(rp_sumtree *tree);
 
 /* As rp_sumtree_set() for one leaf. */
 void rp_sumtree_set_one(rp_sumtree *tree, uint32_t leaf, double weight);
