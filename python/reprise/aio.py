@@ -41,9 +41,11 @@ from typing import (
 
 from reprise import _core, _log, errors, reverb_types
 from reprise._check import check_seconds, milliseconds, whole_number
+from reprise.aio_rollouts import AsyncRollouts
 from reprise.batch import Batch
 from reprise.client import _SAMPLES_AHEAD, Client
 from reprise.replay_sample import ReplaySample, SampleInfo
+from reprise.rollouts import Rollouts
 
 if TYPE_CHECKING:
     from typing_extensions import Literal, Unpack
@@ -104,8 +106,14 @@ class AsyncClient:
             stop()
             raise
 
-    async def _call(self, call: Callable[[float], Any], timeout: Optional[float]) -> Any:
-        """Makes a call that may be repeated, with timeouts of `_SLICE_S` until one succeeds."""
+    async def _call(
+        self,
+        call: Callable[[float], Any],
+        timeout: Optional[float],
+        stop: Optional[Callable[[], None]] = None,
+    ) -> Any:
+        """Makes a call that may be repeated, with timeouts of `_SLICE_S` until one succeeds. Calls `stop`
+        if the task is cancelled."""
         check_seconds("timeout", timeout)
         stopped = threading.Event()
         until = None if timeout is None else time.monotonic() + timeout
@@ -121,7 +129,12 @@ class AsyncClient:
                         raise
                     patience.check(e.__cause__ or e)
 
-        return await self._run(work, stopped.set)
+        def end() -> None:
+            stopped.set()
+            if stop is not None:
+                stop()
+
+        return await self._run(work, end)
 
     async def insert(
         self, data: Any, priorities: Mapping[str, float], *, timeout: Optional[float] = None
@@ -291,3 +304,14 @@ class AsyncClient:
         """`Client.why`."""
         why = self.client.why
         return await self._call(lambda left: why(table, timeout=left), timeout)
+
+    async def rollouts(
+        self,
+        name: str,
+        *,
+        create: Optional[Mapping[str, Any]] = None,
+        timeout: Optional[float] = 30.0,
+    ) -> AsyncRollouts:
+        """`Client.rollouts`: a buffer for training language models."""
+        found = AsyncRollouts(Rollouts(self.client, name), self._call)
+        return found if create is None else await found.create(exist_ok=True, timeout=timeout, **create)

@@ -43,7 +43,7 @@ import numpy as np
 from reprise import _core, errors
 from reprise.connection import core_client
 
-__all__ = ["Batch", "Group", "Item", "Part", "Put", "Ragged", "Rollouts", "names"]
+__all__ = ["Batch", "Drawn", "Group", "Item", "Part", "Put", "Ragged", "Rollouts", "names"]
 
 
 class _Action(enum.IntEnum):
@@ -80,7 +80,7 @@ class Put(NamedTuple):
 
     fate: str  # "reserved", "partial", "complete", "leased", or why it was removed
     repeated: bool  # nothing was new
-    gone: bool  # the group was removed; `fate` says why
+    gone: bool  # the group had been removed before the call; `fate` says why
 
 
 class _Pair(NamedTuple):
@@ -172,14 +172,11 @@ class Part:
         return [Part(self._draw, self._first + a, self._first + b) for a, b in zip(first, first[1:])]
 
 
-class Batch(Part):
-    """The groups of a draw, an iterable of `Group`. They are leased: `ack` says that they have been
-    consumed, `release` that they have not. As a context manager, a batch is acknowledged at the
-    end, and released if an exception is raised."""
+class Drawn(Part):
+    """The groups of a draw, an iterable of `Group`."""
 
-    def __init__(self, rollouts: Rollouts, draw: _core.RolloutDraw) -> None:
+    def __init__(self, draw: _core.RolloutDraw) -> None:
         super().__init__(draw, 0, draw.group_count * draw.group_size)
-        self._rollouts = rollouts
         self.lease = draw.lease
         self.version = draw.version  # the current one at the time of the draw
         self.expires = draw.expires  # seconds since 1970, by the clock of the server
@@ -194,6 +191,16 @@ class Batch(Part):
 
     def __getitem__(self, at: int) -> Group:
         return _group(self._draw, at)
+
+
+class Batch(Drawn):
+    """The groups of a draw, an iterable of `Group`. They are leased: `ack` says that they have been
+    consumed, `release` that they have not. As a context manager, a batch is acknowledged at the
+    end, and released if an exception is raised."""
+
+    def __init__(self, rollouts: Rollouts, draw: _core.RolloutDraw) -> None:
+        super().__init__(draw)
+        self._rollouts = rollouts
 
     def ack(self, *, timeout: Optional[float] = None) -> None:
         """Says that the consumer has consumed the groups. A second time is fine.
