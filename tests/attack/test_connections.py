@@ -63,7 +63,7 @@ def test_connections_have_a_limit(attack):
 
 def any_in_time(condition):
     """Returns whether the condition becomes true in time."""
-    until = time.monotonic() + 5 * f.SLOW
+    until = time.monotonic() + 120
     while not condition():
         if time.monotonic() > until:
             return False
@@ -74,8 +74,9 @@ def any_in_time(condition):
 def test_connections_without_an_accepted_call_give_way(attack, tokens):
     """A client without a token opens more connections than there are places. The oldest are closed
     for the others; pages and calls with a token are answered, and their connections stay open."""
-    target = attack(limits={"connections": 10}, arguments=("--tokens", tokens),
-                    token="admin-token")
+    # None is closed because it says nothing: the test would count too few.
+    target = attack(limits={"connections": 10, "handshake_ms": 600000},
+                    arguments=("--tokens", tokens), token="admin-token")
     with target.peer() as known:
         assert known.ask(m.INFO, b"", more=bearer("read-token")).status == m.OK
         idle = []
@@ -87,7 +88,8 @@ def test_connections_without_an_accepted_call_give_way(attack, tokens):
                 assert idle[-1].ask(m.INFO, b"").status == m.UNAUTHENTICATED
             if i % 8 == 3:
                 idle[-1].open(m.WATCH)
-        assert any_in_time(lambda: target.limits_hit()["connections"] >= 2 * NEW_PLACES - 10)  # all are accepted
+        assert any_in_time(lambda: target.limits_hit().get("connections", 0) >=
+                           2 * NEW_PLACES - 10), target.refused()  # all are accepted
         assert any_in_time(lambda: target.metrics()["connections"] <= 10 + NEW_PLACES)
         assert all(p.gone() for p in idle[:NEW_PLACES])
         assert all(p.goaway == f.ENHANCE_YOUR_CALM for p in idle[1:8])
