@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rollouts in a data directory: checkpoints, the journal, damage, and a full disk. The power
  * cuts are in tests/durability/test_rollouts.c. */
+#include <time.h>
+
 #include "durable/format/rollout_records.h"
 #include "durable/journal/redo_rollouts.h"
 #include "rollouts/rollouts_image.h"
@@ -581,6 +583,22 @@ static void no_memory_is_a_status(void **state)
     end(&b);
 }
 
+/* Waits until the journal has written all records. It tries again at intervals after it could
+ * not write. */
+static void await_journal(bench *b)
+{
+    rp_store *store = b->rig->store;
+    rp_status st = RP_UNAVAILABLE;
+    rp_error err = {0};
+
+    for (int tries = 0; tries < 120000 && st == RP_UNAVAILABLE; tries++) {
+        st = rp_store_rollouts_wait(store, rp_store_rollouts_lsn(store), rp_wait_ms(120000),
+                                    &err);
+        if (st == RP_UNAVAILABLE) (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    assert_ok_err(st, &err);
+}
+
 /* On a full disk an operation that adds data waits; acknowledged groups give their space back.
  */
 static void a_full_disk_refuses_data_until_groups_are_removed(void **state)
@@ -591,7 +609,7 @@ static void a_full_disk_refuses_data_until_groups_are_removed(void **state)
                                         .keep = 1,
                                         .segment_bytes = 64 << 10};
     const rp_durable_tuning tuning = {.retry_ns = 1000000, .reserve_bytes = 64 << 10};
-    const rp_wait soon = rp_wait_ms(30000);
+    const rp_wait soon = rp_wait_ms(120000);
     rp_error err = {0};
     rp_rollouts *rollouts;
     rp_rollout_result result;
@@ -641,6 +659,7 @@ static void a_full_disk_refuses_data_until_groups_are_removed(void **state)
     }
     for (int i = 0; i < 4; i++) (void)!put(&b, "a", "more", 16 << 10);
     assert_ok_err(rp_durable_checkpoint(b.rig->durable, soon, NULL, 0, &err), &err);
+    await_journal(&b);
     assert_ok(put(&b, "a", "even more", 16 << 10));
     assert_ok(rp_rollouts_digest(rollouts, &digest));
     rp_rollouts_unref(rollouts);
