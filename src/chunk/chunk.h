@@ -23,7 +23,7 @@
 #include "reprise/codec.h"
 #include "util/refcount.h"
 
-/* The disk location of a chunk: defined in disk/segments.c, freed with the chunk. */
+/* The disk location of a chunk: defined in disk/store_location.h, freed with the chunk. */
 typedef struct rp_chunk_location {
     void (*free)(struct rp_chunk_location *home);
 } rp_chunk_location;

@@ -47,6 +47,11 @@ bool rp_segments_has_stored(const rp_segments *s, const rp_chunk *chunk);
  * RP_NO_RESOURCE, RP_INVALID (over RP_MAX_RECORD_BYTES). */
 RP_NODISCARD rp_status rp_segments_put_chunk(rp_segments *s, rp_chunk *chunk,
                                              rp_disk_location *out);
+/* As rp_segments_put_chunk() for each of `count` chunks, with one lock for all of them. Sets
+ * `*bytes` to the bytes of the records that it has queued. After a failure a part of the chunks
+ * has been put. */
+RP_NODISCARD rp_status rp_segments_put_chunks(rp_segments *s, rp_chunk *const *chunks,
+                                              size_t count, uint64_t *bytes);
 /* Moves a chunk to a new location: for compaction. Reads the chunk from its old location. If
  * the chunk is still queued, it keeps its location. The new record names the first location of
  * the chunk. Since new segments have higher numbers, no other chunk can get that location while

@@ -19,6 +19,8 @@ enum {
     SYNC_BYTES = 64 << 20,
     BATCH_ENTRIES = 2560,  /* passed to the writer at a time: 1 MiB of records of 400 bytes */
     RELEASE_AT_ONCE = 256, /* entries, under one lock */
+    FAR = 24,              /* entries ahead whose chunk is prefetched, */
+    NEAR = 12,             /* and the location of the chunk */
 };
 
 void rp_segments_deinit_batch(rp_segments *s)
@@ -224,6 +226,22 @@ void rp_segments_drop_queue(rp_segments *s, bool always)
     rp_segment_index_reclaim(s->index);
 }
 
+/* Prefetches what pop() changes. An entry is passed twice: the second time the chunk is in the
+ * cache, and its location is fetched. */
+static void prefetch_entry(const rp_segment_entry *e, bool is_near)
+{
+    rp_chunk_location *home;
+
+    if (e->chunk == NULL) return;
+    if (!is_near) {
+        __builtin_prefetch(&e->chunk->refs, 1);
+        __builtin_prefetch(&e->chunk->home);
+        return;
+    }
+    home = atomic_load_explicit(&e->chunk->home, memory_order_relaxed);
+    if (home != NULL) __builtin_prefetch(home, 1);
+}
+
 /* Removes the first `count` entries, which are on stable storage. */
 static void pop(rp_segments *s, size_t count)
 {
@@ -239,6 +257,8 @@ static void pop(rp_segments *s, size_t count)
             rp_store_location *current =
                 e->chunk != NULL ? rp_store_location_of(e->chunk, s->index) : NULL;
 
+            if (i + FAR < s->written) prefetch_entry(rp_entry_at(s, i + FAR), false);
+            if (i + NEAR < s->written) prefetch_entry(rp_entry_at(s, i + NEAR), true);
             if (current != NULL &&
                 atomic_load_explicit(&current->where, memory_order_relaxed) ==
                     rp_location_pack(e->segment->number, e->offset))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue of records that are not on stable storage: segments.c fills it, segments_flush.c
- * writes it.
+/* The queue of records that are not on stable storage: segments_put.c fills it,
+ * segments_flush.c writes it.
  *
  *   entries   | flushed | written, not flushed | queued            |
  *             0       flushed                written              count

@@ -3,8 +3,8 @@
  * freed with the chunk.
  *
  * A chunk may be stored in several durable stores of a process. Then its locations form a list,
- * newest first, one for each store. segments.c adds a location when the chunk is put, and never
- * takes it off the list.
+ * newest first, one for each store. segments_put.c adds a location when the chunk is put, and
+ * never takes it off the list.
  *
  * Invariants:
  *
@@ -12,7 +12,7 @@
  *       changes, under the lock of its rp_segments, when a segment is condemned, when the
  *       queue is dropped and when the chunk is moved, or put again after its segment was
  *       revoked;
- *   L2  once `stored` is true, the chunk can be read from `where`, and segments.c does not use
+ *   L2  once `stored` is true, the chunk can be read from `where`, and rp_segments does not use
  *       its bytes in memory until the chunk is moved;
  *   L3  `next`, `index` and `size` never change after the location is published. */
 #ifndef RP_DISK_STORE_LOCATION_H

@@ -4,6 +4,7 @@
  *   checkpoint.c            the cut, the order of the steps, clean-up
  *   checkpoint_rollouts.c   step 2: rollouts go to a file of their own
  *   checkpoint_segments.c   step 2: chunks and blocks of slots go to segments
+ *   checkpoint_chunks.c     puts the new chunks of a block
  *   checkpoint_manifest.c   step 3: the manifest
  *
  * Invariants:
@@ -48,6 +49,8 @@ void rp_checkpoint_spare_segments(rp_checkpoint_run *r);
 /* Chooses the segments to be vacated: the damaged ones, and those with little live data, lowest
  * number first, as long as their live data may be moved. */
 RP_NODISCARD rp_status rp_checkpoint_choose_moving(rp_checkpoint_run *r, rp_error *err);
+/* Puts the chunks of r->slots that have no location yet. */
+RP_NODISCARD rp_status rp_checkpoint_put_new(rp_checkpoint_run *r, rp_error *err);
 /* Writes and syncs the blocks and chunks of all tables. */
 RP_NODISCARD rp_status rp_checkpoint_write_segments(rp_checkpoint_run *r, rp_error *err);
 

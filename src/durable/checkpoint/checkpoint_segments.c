@@ -262,9 +262,10 @@ static rp_status note_shares(rp_checkpoint_run *r, rp_kept_block *block, rp_erro
 static rp_status write_block(rp_checkpoint_run *r, size_t table, size_t index,
                              rp_kept_block *out, rp_error *err)
 {
-    rp_status st = RP_OK;
+    rp_status st;
 
     rp_cut_read_block(r->cut, table, index, r->slots);
+    st = rp_checkpoint_put_new(r, err);
     rp_image_clear(&r->image);
     for (size_t i = 0; i < RP_SLOTS_PER_BLOCK && st == RP_OK; i++) {
         if (r->slots[i].state == RP_SLOT_LIVE)
@@ -522,6 +523,7 @@ static rp_status put_chunks(rp_checkpoint_run *r, size_t table, rp_error *err)
     for (size_t b = 0; b < rp_cut_block_count(r->cut, table) && st == RP_OK; b++) {
         if (find_kept(r, before, table, b) != NULL) continue;
         rp_cut_read_block(r->cut, table, b, r->slots);
+        st = rp_checkpoint_put_new(r, err);
         for (size_t i = 0; i < RP_SLOTS_PER_BLOCK && st == RP_OK; i++) {
             const rp_trajectory *t = r->slots[i].trajectory;
 

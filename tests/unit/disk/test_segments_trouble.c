@@ -4,7 +4,6 @@
  * other chunks must be written again. */
 #include <pthread.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "support/segments_rig.h"
 #include "util/thread.h"
@@ -47,10 +46,14 @@ static bool is_fine(script *c, rp_status st)
 
 static bool put_some(script *c, size_t from, size_t to)
 {
-    rp_disk_location location;
+    size_t half = (from + to) / 2; /* the chunks from here on are put together */
+    rp_disk_location at;
+    uint64_t n;
 
-    for (size_t i = from; i < to; i++)
-        if (!is_fine(c, rp_segments_put_chunk(c->rig.segments, c->chunks[i], &location)))
+    if (!is_fine(c, rp_segments_put_chunks(c->rig.segments, &c->chunks[half], to - half, &n)))
+        return false;
+    for (size_t i = from; i < half; i++)
+        if (!is_fine(c, rp_segments_put_chunk(c->rig.segments, c->chunks[i], &at)))
             return false;
     return true;
 }
