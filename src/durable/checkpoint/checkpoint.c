@@ -221,6 +221,7 @@ static void end(rp_checkpoint_run *r, bool kept)
     rp_release(r->c->alloc, r->slots, RP_SLOT_BLOCK_BYTES);
     rp_image_deinit(&r->image);
     rp_buf_deinit(&r->payload);
+    rp_flusher_deinit(&r->flusher);
     rp_progress_end(r->c->meter);
 }
 
@@ -235,6 +236,7 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
     r->c = c;
     rp_image_init(&r->image, c->alloc);
     rp_buf_init(&r->payload, c->alloc);
+    rp_flusher_init(&r->flusher, c->segments);
     st = begin(r, err);
     RP_KILL_POINT("checkpoint.cut");
     if (st == RP_OK) st = rp_checkpoint_write_rollouts(r, err);

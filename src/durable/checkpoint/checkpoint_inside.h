@@ -16,6 +16,7 @@
 #define RP_DURABLE_CHECKPOINT_CHECKPOINT_INSIDE_H
 
 #include "durable/checkpoint/checkpointer.h"
+#include "durable/checkpoint/flusher.h"
 
 enum { RP_SLOT_BLOCK_BYTES = RP_SLOTS_PER_BLOCK * sizeof(rp_slot) };
 
@@ -38,7 +39,9 @@ typedef struct rp_checkpoint_run {
     uint64_t first_segment; /* segments that it creates have this number or a higher one */
     uint64_t covered;       /* becomes c->covered if the checkpoint succeeds */
     rp_manifest_rollouts rollouts;
-    bool is_trial;    /* the cut only finds the chunks that tables have now */
+    bool is_trial; /* the cut only finds the chunks that tables have now */
+    rp_flusher flusher;
+    bool is_alone;    /* does not use the flusher any more: the tables are in use */
     bool has_written; /* a part of this checkpoint may be in segments on disk */
     rp_checkpoint_result result;
 } rp_checkpoint_run;

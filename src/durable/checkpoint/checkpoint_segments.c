@@ -11,9 +11,14 @@
 #include "util/error.h"
 #include "util/kill_point.h"
 #include "util/mem.h"
+#include "util/thread.h"
 
 enum {
-    FLUSH_BYTES = 8 << 20,
+    FLUSH_BYTES = 8 << 20,        /* queued at most */
+    BESIDE_BYTES = 4 << 20,       /* queued before the flusher is started, */
+    PASS_BYTES = 1 << 20,         /* and before each further pass of it */
+    MOST_SAVED = 64,              /* blocks: if more have changed, the tables are in use */
+    SAVED_SHARE = 8,              /* the same for small tables: a part of their blocks */
     SHORT_FLUSH_BYTES = 64 << 20, /* on a full disk */
     FILES_BYTES = 16 << 10,       /* CURRENT, and unused ends of file system blocks */
     BLOCK_ENTRY_BYTES = 32,       /* at most, in the manifest: for a block of slots, */
@@ -450,17 +455,34 @@ static rp_status check_room(rp_checkpoint_run *r, bool is_all, rp_error *err)
     return st;
 }
 
-/* Writes the queue if it is large. */
+/* True if the flusher may be used. If programs use the tables, or there is only one processor,
+ * it would take processor time from them. */
+static bool may_flush_beside(rp_checkpoint_run *r)
+{
+    size_t blocks = 0, saved;
+
+    if (r->is_alone || r->c->is_short) return false;
+    saved = rp_cut_saved_blocks(r->cut);
+    for (size_t t = 0; t < r->table_count; t++) blocks += rp_cut_block_count(r->cut, t);
+    r->is_alone = saved > MOST_SAVED || saved > blocks / SAVED_SHARE ||
+                  (!r->flusher.has_thread && rp_thread_processors() == 1);
+    return !r->is_alone;
+}
+
+/* Writes the queue if it is large: beside this thread if that is possible. */
 static rp_status flush_if_large(rp_checkpoint_run *r, rp_error *err)
 {
     uint64_t most = r->c->is_short ? SHORT_FLUSH_BYTES : FLUSH_BYTES;
+    uint64_t queued = rp_segments_queued(r->c->segments);
+    uint64_t least = r->flusher.has_thread ? PASS_BYTES : BESIDE_BYTES;
     rp_status st;
 
-    if (rp_segments_queued(r->c->segments) < most) return RP_OK;
+    if (queued < most && (queued < least || !may_flush_beside(r))) return RP_OK;
     st = check_room(r, false, err);
     if (st != RP_OK) return st;
     RP_KILL_POINT("checkpoint.segments");
     r->has_written = true;
+    if (may_flush_beside(r)) return rp_flusher_request(&r->flusher, queued >= most, err);
     return rp_segments_flush(r->c->segments, err);
 }
 
@@ -586,12 +608,21 @@ static rp_status write_tables(rp_checkpoint_run *r, rp_error *err)
     return st;
 }
 
+/* As write_tables(), and ends the flusher. The first failure counts. */
+static rp_status write_and_flush(rp_checkpoint_run *r, rp_error *err)
+{
+    rp_status st = write_tables(r, err);
+    rp_status flushed = rp_flusher_end(&r->flusher, st == RP_OK ? err : NULL);
+
+    return st == RP_OK ? flushed : st;
+}
+
 /* If a segment is condemned meanwhile, its chunks get new locations. Then the locations in the
  * blocks are wrong, and the checkpoint fails: the slots of the cut are released already. */
 rp_status rp_checkpoint_write_segments(rp_checkpoint_run *r, rp_error *err)
 {
     uint64_t generation = rp_segments_generation(r->c->segments);
-    rp_status st = write_tables(r, err);
+    rp_status st = write_and_flush(r, err);
 
     RP_KILL_POINT("checkpoint.queued");
     if (st == RP_OK) st = check_room(r, true, err);

@@ -434,6 +434,16 @@ size_t rp_cut_block_count(const rp_cut *cut, size_t table)
     return cut->parts[table].slots.block_count;
 }
 
+size_t rp_cut_saved_blocks(const rp_cut *cut)
+{
+    size_t count = 0;
+
+    /* Relaxed: an estimate that guards no data. */
+    for (size_t i = 0; i < cut->count; i++)
+        count += atomic_load_explicit(&cut->parts[i].slots.copy_count, memory_order_relaxed);
+    return count;
+}
+
 bool rp_cut_block_changed(const rp_cut *cut, size_t table, size_t block)
 {
     assert(table < cut->count && block < cut->parts[table].slots.block_count);

@@ -61,6 +61,8 @@ void rp_cut_free(rp_cut *cut, bool kept); /* NULL is fine */
 
 const rp_table_state *rp_cut_state(const rp_cut *cut, size_t table);
 size_t rp_cut_block_count(const rp_cut *cut, size_t table); /* of RP_SLOTS_PER_BLOCK slots */
+/* How many blocks of slots of all tables have changed since this cut. Safe from any thread. */
+size_t rp_cut_saved_blocks(const rp_cut *cut);
 /* True if anything in the block has changed since the last cut that was kept, or if no cut was
  * kept. */
 bool rp_cut_block_changed(const rp_cut *cut, size_t table, size_t block);

@@ -50,12 +50,10 @@ static bool put_some(script *c, size_t from, size_t to)
     rp_disk_location at;
     uint64_t n;
 
-    if (!is_fine(c, rp_segments_put_chunks(c->rig.segments, &c->chunks[half], to - half, &n)))
-        return false;
     for (size_t i = from; i < half; i++)
         if (!is_fine(c, rp_segments_put_chunk(c->rig.segments, c->chunks[i], &at)))
             return false;
-    return true;
+    return is_fine(c, rp_segments_put_chunks(c->rig.segments, &c->chunks[half], to - half, &n));
 }
 
 /* Puts the block, unless its place of before still counts. */

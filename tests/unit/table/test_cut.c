@@ -269,7 +269,10 @@ static void changes_during_a_cut_count_for_the_next(void **state)
     world_init(&w, RP_FIFO, RP_LIFO, ITEMS);
     expect_changed(&w, "xxxxx");
 
+    assert_int_equal(rp_cut_saved_blocks(w.cut), 0);
     assert_ok(rp_table_update(w.table, &(rp_update){2 * BLOCK, 2}, 1, NULL, NULL));
+    assert_ok(rp_table_update(w.table, &(rp_update){2 * BLOCK + 1, 2}, 1, NULL, NULL));
+    assert_int_equal(rp_cut_saved_blocks(w.cut), 1);
     end_cut(&w, true);
 
     expect_changed(&w, "..x..");

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread that writes the queue of the segments while its owner, the checkpoint thread, fills
+ * it. It exists from the first request until the end of the checkpoint.
+ *
+ * The thread makes passes: each is one rp_segments_flush(). After a failure it makes no more of
+ * them, and the owner gets the status with its next request or at the end.
+ *
+ * Invariants, whenever mu is free:
+ *
+ *   F1  the thread runs only between the first rp_flusher_request() and rp_flusher_end();
+ *   F2  once `status` is not RP_OK it stays, and no pass begins. */
+#ifndef RP_DURABLE_CHECKPOINT_FLUSHER_H
+#define RP_DURABLE_CHECKPOINT_FLUSHER_H
+
+#include <pthread.h>
+
+#include "disk/segments.h"
+#include "util/mutex.h"
+
+typedef struct rp_flusher {
+    rp_segments *segments; /* borrowed */
+    pthread_t thread;
+    bool has_thread; /* used by the owner only */
+    rp_mutex mu;     /* rank 60 */
+    rp_cond wanted;  /* wakes the thread */
+    rp_cond ended;   /* wakes the owner: a pass has ended */
+    bool is_wanted RP_GUARDED_BY(mu);
+    bool is_stopping RP_GUARDED_BY(mu);
+    uint64_t passes RP_GUARDED_BY(mu);
+    rp_status status RP_GUARDED_BY(mu);
+    rp_error why RP_GUARDED_BY(mu);
+} rp_flusher;
+
+void rp_flusher_init(rp_flusher *f, rp_segments *segments);
+/* Requests a pass over what is queued now, and starts the thread if there is none. If the
+ * system has no resources for a thread, the caller makes the pass. With `wait`, returns after
+ * the end of a pass. Any status of rp_segments_flush(), from this or an earlier pass. */
+RP_NODISCARD rp_status rp_flusher_request(rp_flusher *f, bool wait, rp_error *err);
+/* Waits for the end of the thread; a pass that has not begun is not made. Returns the status of
+ * the first pass that failed. The thread can be started again after RP_OK. */
+RP_NODISCARD rp_status rp_flusher_end(rp_flusher *f, rp_error *err);
+void rp_flusher_deinit(rp_flusher *f); /* after rp_flusher_end() */
+
+#endif
