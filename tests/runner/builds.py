@@ -50,7 +50,7 @@ THREADED = [f"{program}/{name}" for program, names in {
                    "sampler_shards shard_sink shared_memory structured_writer trajectory_writer "
                    "trajectory_writer_send",
     "unit_disk": "journal",
-    "unit_durable": "full_disk_inserts rollouts store_log tier tier_stop",
+    "unit_durable": "flusher full_disk_inserts rollouts store_log tier tier_stop",
     "unit_net": "loop_guests loop_posts",
     "unit_rl_apex": "apex_counts",
     "unit_rl_pal": "box_learners crew dqn_agents dqn_learners profile shared_params team",
