@@ -23,7 +23,7 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, TypeVar
 
 import numpy as np
 import torch
@@ -159,6 +159,8 @@ class _Shard:
     def __init__(self, address: str, settings: Mapping[str, Any]) -> None:
         self.address = address
         self._settings = settings
+        self._are_used_again = False  # indexes
+        self._known: Set[int] = set()  # samples that were put here and not cleared here
         self._rollouts = Client(address, **settings["client"]).rollouts(settings["rollouts"])
 
     def open(self, calls: _Calls) -> None:
@@ -173,6 +175,8 @@ class _Shard:
     def put(self, index: int, columns: Mapping[str, Any], calls: _Calls) -> None:
         """Puts columns of a sample. Those that are there already are replaced."""
         name, rollouts = str(index), self._rollouts
+        if self._are_used_again and index not in self._known:
+            self._reserve(name, calls)  # the put alone would send the columns in vain
         while True:
             try:
                 put = calls(lambda left: rollouts.put(name, 0, columns, version=0, timeout=left))
@@ -181,13 +185,18 @@ class _Shard:
                     raise
                 put = calls(lambda left: rollouts.update(name, 0, columns, replace=True, timeout=left))
             if not put.gone:
-                return
-            # The controller uses an index again that was cleared. A reservation begins the group anew.
-            try:
-                calls(lambda left: rollouts.reserve(name, ttl=_RESERVATION_S, timeout=left))
-            except errors.StatusError as e:
-                if e.code != "ALREADY_EXISTS":
-                    raise
+                break
+            self._are_used_again = True
+            self._reserve(name, calls)
+        self._known.add(index)
+
+    def _reserve(self, name: str, calls: _Calls) -> None:
+        """Begins a group anew that was removed: the controller uses indexes again that were cleared."""
+        try:
+            calls(lambda left: self._rollouts.reserve(name, ttl=_RESERVATION_S, timeout=left))
+        except errors.StatusError as e:
+            if e.code != "ALREADY_EXISTS":  # complete
+                raise
 
     def get(self, index: int, fields: Sequence[str], calls: _Calls) -> List[np.ndarray]:
         """Returns columns of a sample."""
@@ -216,6 +225,7 @@ class _Shard:
 
     def remove(self, index: int, calls: _Calls) -> None:
         """Removes a sample, if it is there."""
+        self._known.discard(index)
         try:
             calls(lambda left: self._rollouts.abort(str(index), timeout=left))
         except errors.NotFoundError:
