@@ -197,9 +197,10 @@ class Flow(Case):
         client = self.start(backend(*servers, threads=2))
         for turn in range(3):  # the controller uses indexes again after they are cleared
             put = client.put(data=numbers(turn, 101), partition_id=f"p{turn}")
-            groups = [reprise.Client(f"localhost:{s.port}").rollouts("transfer_queue").info()["groups"]
+            counts = [reprise.Client(f"localhost:{s.port}").rollouts("transfer_queue").info()
                       for s in servers]
-            self.assertEqual(sorted(groups), [50, 51])
+            self.assertEqual(sorted(each["groups"] for each in counts), [50, 51])
+            self.assertEqual(sum(each["complete"] for each in counts), 101)  # none can expire
             found = client.get_data(fetch(client, ["x"], 101, f"p{turn}"))
             self.assertTrue(torch.equal(torch.stack(list(found["x"].unbind())), numbers(turn, 101)["x"]))
             client.clear_samples(put)
@@ -291,6 +292,10 @@ class Crashes(Case):
                 call()
         there = asyncio.run(client.storage_manager.get_data(meta_of([0, 2, 4], ["x"])))
         self.assertEqual(there["x"].unbind()[0].tolist(), [1, 2, 3, 4])  # the put has replaced it
+        empty = serve(port=servers[1].port)  # it has no data directory
+        self.addCleanup(empty.stop)
+        with self.assertRaisesRegex(RuntimeError, f"{lost}: .*transfer_queue"):
+            client.get_data(put)
 
 
 class Inputs(Case):
@@ -355,6 +360,10 @@ class Inputs(Case):
                                ({"servers": ["a:1"], "timeout": 0}, "timeout must be > 0")):
             with self.subTest(settings=settings), self.assertRaisesRegex(ValueError, text):
                 ours.RepriseStorageManager(None, OmegaConf.create(settings))
+        address = f"localhost:{self.server.port}"
+        reprise.Client(address).rollouts("prompts", create={"group_size": 4})
+        with self.assertRaisesRegex(ValueError, "groups of 4 items"):
+            ours.RepriseStorageManager(None, {"servers": address, "rollouts": "prompts"})
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def _encoded(value: Any) -> np.ndarray:
     size = serial_utils.calc_packed_size(frames)
     words = np.zeros(1 + -(-size // 4), _ENCODED)
     words[0] = size
-    serial_utils.pack_into(memoryview(words[1:].view(np.uint8)), frames)
+    serial_utils.pack_into(words[1:].view(np.uint8).data, frames)
     return words
 
 
@@ -166,11 +166,15 @@ class _Shard:
     def open(self, calls: _Calls) -> None:
         """Makes the rollouts, if there are none. Only that needs the role admin."""
         try:
-            calls(lambda left: self._rollouts.info(timeout=left))
+            info = calls(lambda left: self._rollouts.info(timeout=left))
         except errors.NotFoundError:
             options = {name: self._settings[name] for name in ("max_groups", "max_bytes")}
-            calls(lambda left: self._rollouts.create(exist_ok=True, timeout=left, group_size=1,
-                                                     **options))
+            calls(lambda left: self._rollouts.create(exist_ok=True, timeout=left, **options))
+            info = calls(lambda left: self._rollouts.info(timeout=left))
+        if info["options"]["group_size"] != 1:
+            raise ValueError(f"{NAME}: rollouts {self._settings['rollouts']!r} of server {self.address} "
+                             f"have groups of {info['options']['group_size']} items, not of 1; give "
+                             f"another name in backend.{NAME}.rollouts")
 
     def put(self, index: int, columns: Mapping[str, Any], calls: _Calls) -> None:
         """Puts columns of a sample. Those that are there already are replaced."""
@@ -377,11 +381,13 @@ def _named(error: Exception, where: str) -> Exception:
     return RuntimeError(f"{where}: {error}")
 
 
-@StorageBootstrapProvider.register_provider(NAME)
 def _check(conf: Any) -> Dict[str, Any]:
     """Checks the configuration before TransferQueue begins. The servers run already."""
     _settings(conf.backend[NAME])
     return {}
+
+
+StorageBootstrapProvider.register_provider(NAME)(_check)
 
 
 def register() -> None:
