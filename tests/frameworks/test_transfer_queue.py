@@ -67,6 +67,7 @@ def batch():
         "text": NonTensorStack(*[f"prompt {i} \N{SNOWMAN}" for i in range(COUNT)]),
         "info": NonTensorStack(*[{"id": i, "tools": ["a", None], "score": i / 3} for i in range(COUNT)]),
         "array": NonTensorStack(*[np.arange(i + 1.0) for i in range(COUNT)]),
+        "bytes": np.array([b"a" * i for i in range(COUNT)]), "objects": np.array([*"abcde", 6], object),
         "mixed": NonTensorStack(*[torch.ones(2) if i % 2 else "none" for i in range(COUNT)]),
         "inner": torch.nested.as_nested_tensor([torch.ones(2, 1 + i) for i in range(COUNT)],
                                                layout=torch.strided),

@@ -83,8 +83,10 @@ def _column(value: Any) -> Any:
 
 def _field_columns(name: str, value: Any, count: int) -> List[Any]:
     """Returns the columns of a field, one for each sample."""
-    if isinstance(value, NonTensorData):  # one value for the whole batch
-        return [_encoded(value.data)] * count
+    if isinstance(value, NonTensorData):
+        value = value.data
+        if not (isinstance(value, np.ndarray) and value.ndim and len(value) == count):
+            return [_encoded(value)] * count  # one value for the whole batch
     if isinstance(value, torch.Tensor):
         rows: Sequence[Any] = value.detach().cpu().unbind()
     elif isinstance(value, NonTensorStack):
