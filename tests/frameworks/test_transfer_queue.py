@@ -13,7 +13,7 @@ import ray
 import torch
 import transfer_queue as tq
 from omegaconf import OmegaConf
-from tensordict import NonTensorStack, TensorDict
+from tensordict import NonTensorData, NonTensorStack, TensorDict
 from transfer_queue.metadata import BatchMeta
 
 import reprise
@@ -68,6 +68,7 @@ def batch():
         "info": NonTensorStack(*[{"id": i, "tools": ["a", None], "score": i / 3} for i in range(COUNT)]),
         "array": NonTensorStack(*[np.arange(i + 1.0) for i in range(COUNT)]),
         "bytes": np.array([b"a" * i for i in range(COUNT)]), "objects": np.array([*"abcde", 6], object),
+        "listed": NonTensorData([{"id": i} for i in range(COUNT)], batch_size=[COUNT]),
         "mixed": NonTensorStack(*[torch.ones(2) if i % 2 else "none" for i in range(COUNT)]),
         "inner": torch.nested.as_nested_tensor([torch.ones(2, 1 + i) for i in range(COUNT)],
                                                layout=torch.strided),

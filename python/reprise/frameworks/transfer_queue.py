@@ -81,11 +81,15 @@ def _column(value: Any) -> Any:
     return value if value.dtype == torch.bfloat16 else value.numpy()
 
 
+def _length(value: Any) -> Optional[int]:
+    return None if isinstance(value, np.ndarray) and not value.ndim else len(value)
+
+
 def _field_columns(name: str, value: Any, count: int) -> List[Any]:
     """Returns the columns of a field, one for each sample."""
     if isinstance(value, NonTensorData):
         value = value.data
-        if not (isinstance(value, np.ndarray) and value.ndim and len(value) == count):
+        if not isinstance(value, (np.ndarray, list, tuple)) or _length(value) != count:
             return [_encoded(value)] * count  # one value for the whole batch
     if isinstance(value, torch.Tensor):
         rows: Sequence[Any] = value.detach().cpu().unbind()
