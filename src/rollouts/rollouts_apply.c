@@ -140,6 +140,20 @@ static rp_status dispatch(rp_rollout_work *w)
     return RP_INVALID;
 }
 
+/* True if the operation could see a stale group that is still to be dropped (G9). */
+static bool sees_stale(rp_rollout_op_kind kind)
+{
+    return kind == RP_ROLLOUT_RESERVE || kind == RP_ROLLOUT_ABORT || kind == RP_ROLLOUT_PUT ||
+           kind == RP_ROLLOUT_UPDATE || kind == RP_ROLLOUT_DRAW || kind == RP_ROLLOUT_CONFIGURE;
+}
+
+static rp_status goes_on(const rp_rollout_work *w)
+{
+    w->result->goes_on = true;
+    return rp_fail(w->err, RP_DEADLINE, "rollouts '%.*s': stale groups are being dropped",
+                   (int)w->r->name->size, w->r->name->text);
+}
+
 enum {
     HEAD_BYTES = 4096,                         /* the name, the numbers, the consumers */
     GONE_BYTES = RP_ROLLOUT_NAME_BYTES + 16,   /* a removed group */
@@ -173,9 +187,12 @@ rp_status rp_rollout_execute(rp_rollout_work *w)
                        r->name->text);
     assert(rp_mutex_is_held(&r->mu));
     assert(w->removed == NULL && w->forgotten == NULL && w->replaced == NULL);
+    if (r->has_stale && sees_stale(w->op->kind)) return goes_on(w);
     st = dispatch(w);
     assert(st == RP_OK || !w->result->changed); /* a failed operation changes nothing */
     w->result->version = r->version;
+    w->result->all_stale = r->stale;
+    w->result->goes_on = st == RP_OK && r->has_stale;
     if (st == RP_OK && w->result->changed) {
         r->now_ns = w->op->now_ns;
         if (r->log != NULL) r->lsn = r->log->changed(r->log, r, w->op);
@@ -189,8 +206,8 @@ rp_status rp_rollout_execute(rp_rollout_work *w)
     return st;
 }
 
-rp_status rp_rollouts_apply(rp_rollouts *r, const rp_rollout_op *op, rp_rollout_result *result,
-                            rp_error *err)
+rp_status rp_rollouts_apply_step(rp_rollouts *r, const rp_rollout_op *op,
+                                 rp_rollout_result *result, rp_error *err)
 {
     rp_rollout_common *common = NULL;
     rp_rollout_work w;
@@ -205,6 +222,80 @@ rp_status rp_rollouts_apply(rp_rollouts *r, const rp_rollout_op *op, rp_rollout_
     rp_rollout_work_end(&w);
     if (common != NULL && common->watch != NULL) common->watch(common->ctx, r);
     return st;
+}
+
+/* Drops the next stale groups, which count as removed if the operation had its effect. */
+static rp_status drop_more(rp_rollouts *r, int64_t now_ns, rp_rollout_result *result,
+                           rp_error *err)
+{
+    const rp_rollout_op op = {.kind = RP_ROLLOUT_EXPIRE, .now_ns = now_ns};
+    rp_rollout_result dropped;
+    rp_status st = rp_rollouts_apply_step(r, &op, &dropped, err);
+
+    result->goes_on = dropped.goes_on;
+    if (st != RP_OK || !result->has_effect) return st;
+    result->stale += dropped.all_stale - result->all_stale;
+    result->all_stale = dropped.all_stale;
+    result->lsn = dropped.lsn; /* the call ends when all of it is safe */
+    return RP_OK;
+}
+
+/* One step of an operation that has had no effect yet. */
+static rp_status begin(rp_rollouts *r, const rp_rollout_op *op, rp_rollout_result *result,
+                       rp_error *err)
+{
+    rp_status st = rp_rollouts_apply_step(r, op, result, err);
+    bool leaves_some = op->kind == RP_ROLLOUT_ADVANCE || op->kind == RP_ROLLOUT_CONFIGURE;
+
+    result->has_effect = st == RP_OK;
+    if (st == RP_OK && (!leaves_some || !result->changed)) result->goes_on = false;
+    return st;
+}
+
+rp_status rp_rollouts_apply_once(rp_rollouts *r, const rp_rollout_op *op,
+                                 rp_rollout_result *result, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    for (int steps = 0;;) {
+        if (!result->has_effect) {
+            st = begin(r, op, result, err);
+            if (!result->goes_on) return st;
+            steps += st == RP_OK;
+        }
+        if (steps == RP_ROLLOUT_STEPS) break;
+        st = drop_more(r, op->now_ns, result, err);
+        if (st != RP_OK || (result->has_effect && !result->goes_on)) return st;
+        steps++;
+    }
+    result->goes_on = true;
+    return rp_fail(err, RP_DEADLINE, "rollouts '%.*s': stale groups are being dropped",
+                   (int)r->name->size, r->name->text);
+}
+
+rp_status rp_rollouts_apply(rp_rollouts *r, const rp_rollout_op *op, rp_rollout_result *result,
+                            rp_error *err)
+{
+    rp_status st;
+
+    *result = (rp_rollout_result){.outcome = RP_ROLLOUT_DONE};
+    do {
+        st = rp_rollouts_apply_once(r, op, result, err);
+    } while (st == RP_DEADLINE && result->goes_on);
+    return st;
+}
+
+size_t rp_rollouts_expire(rp_rollouts *r, int64_t now_ns)
+{
+    const rp_rollout_op op = {.kind = RP_ROLLOUT_EXPIRE, .now_ns = now_ns};
+    rp_rollout_result result;
+
+    /* It fails only if the rollouts are closed, which the operation of the caller reports. */
+    if (rp_rollouts_next_expiry(r) > now_ns ||
+        rp_rollouts_apply_step(r, &op, &result, NULL) != RP_OK)
+        return 0;
+    return (size_t)(result.stale + result.expired + result.expired_leases +
+                    result.expired_lease_groups);
 }
 
 void rp_rollouts_close(rp_rollouts *r)
@@ -225,6 +316,7 @@ int64_t rp_rollouts_next_expiry(rp_rollouts *r)
     lease_time = rp_rollout_heap_first(&r->lease_times);
     if (time != NULL) next = time->key;
     if (lease_time != NULL && lease_time->key < next) next = lease_time->key;
+    if (r->has_stale) next = 0;
     rp_mutex_unlock(&r->mu);
     return next;
 }
@@ -292,8 +384,10 @@ rp_status rp_rollouts_peek(rp_rollouts *r, rp_string group, rp_rollout_fate *fat
     entry = rp_rollout_find(r, group);
     if (entry != NULL && entry->group == NULL) *fate = entry->fate;
     if (entry != NULL && entry->group != NULL) {
-        *fate = rp_rollout_state(entry->group);
-        if (out != NULL) {
+        *fate = entry->group->age.at > 0 && rp_rollout_is_stale(r, entry->group->first_version)
+                    ? RP_ROLLOUT_STALE /* it is still to be dropped */
+                    : rp_rollout_state(entry->group);
+        if (out != NULL && *fate != RP_ROLLOUT_STALE) {
             *out = rp_rollout_batch_new(&r->alloc, 1, entry->group->size);
             if (*out == NULL) st = RP_NO_RESOURCE;
         }

@@ -421,14 +421,26 @@ bool rp_rollout_is_stale(const rp_rollouts *r, int64_t first_version)
            rp_rollout_staleness_of(r, first_version) > r->options->max_staleness;
 }
 
-void rp_rollout_drop_stale(rp_rollout_work *w)
+void rp_rollout_find_stale(rp_rollouts *r)
+{
+    const rp_rollout_node *node = rp_rollout_heap_first(&r->ages);
+
+    r->has_stale = node != NULL && rp_rollout_is_stale(r, node->key); /* G9 */
+}
+
+size_t rp_rollout_drop_stale(rp_rollout_work *w)
 {
     rp_rollouts *r = w->r;
-    rp_rollout_node *node;
+    size_t count = 0;
 
-    while ((node = rp_rollout_heap_first(&r->ages)) != NULL &&
-           rp_rollout_is_stale(r, node->key)) /* G9 */
+    rp_rollout_find_stale(r);
+    while (r->has_stale && count++ < RP_ROLLOUT_STEP) {
+        rp_rollout_node *node = rp_rollout_heap_first(&r->ages);
+
         rp_rollout_remove(
             w, (rp_rollout_group *)(void *)((char *)node - offsetof(rp_rollout_group, age)),
             RP_ROLLOUT_STALE);
+        rp_rollout_find_stale(r);
+    }
+    return count;
 }

@@ -30,7 +30,8 @@
  *       leased and has an item;
  *   G8  leases are in ascending order of their ids, each is in lease_times, and the groups of a
  *       lease are those whose turn of its consumer has its id;
- *   G9  with RP_ROLLOUT_DROP, no group in `ages` is staler than max_staleness;
+ *   G9  has_stale is set exactly while, with RP_ROLLOUT_DROP, a group in `ages` is staler than
+ *       max_staleness. Then only operations that cannot see such a group are executed;
  *   G10 a group that every consumer has acknowledged is removed. */
 #ifndef RP_ROLLOUTS_ROLLOUTS_INSIDE_H
 #define RP_ROLLOUTS_ROLLOUTS_INSIDE_H
@@ -139,6 +140,7 @@ struct rp_rollouts {
     size_t need_count;
     rp_rollout_queue queues[RP_ROLLOUT_CONSUMERS];
 
+    bool has_stale; /* G9 */
     int64_t now_ns; /* of the last change; images have it */
     int64_t version;
     uint64_t next_number, next_ready, next_lease; /* from 1 */

@@ -52,7 +52,7 @@ static rp_status apply(const rp_rollouts_redo *o, const rp_rollout_record *recor
     rp_status st = rp_rollout_op_read(o->alloc, record->body.data, record->body.size, &op, err);
 
     if (st != RP_OK) return impossible(st, err);
-    st = rp_rollouts_apply(rollouts, &op, &result, err);
+    st = rp_rollouts_apply_step(rollouts, &op, &result, err);
     rp_rollout_batch_free(result.batch);
     rp_rollout_op_deinit(&op, o->alloc);
     if (st == RP_OK && !result.changed)
