@@ -11,10 +11,10 @@
  * steps one by one and release the lock in between.
  *
  * Reference counted; any thread. One lock (rank RP_RANK_ROLLOUTS), held for one step.
- * Columns are copied before the lock is taken and freed after it is released; readers share
- * them. A draw of k groups takes O(k log n) and one step for each item; one that has to wait
- * takes O(1) and allocates nothing. Other operations take O(log n) for each group that they
- * change, plus one step for each column of one item. */
+ * Columns are copied and encoded without the lock, once the operation need not wait, and freed
+ * without it; readers share them. A draw of k groups takes O(k log n) and one step for each
+ * item; one that has to wait takes O(1) and allocates nothing. Other operations take O(log n)
+ * for each group that they change, plus one step for each column of one item. */
 #ifndef RP_ROLLOUTS_ROLLOUTS_H
 #define RP_ROLLOUTS_ROLLOUTS_H
 
@@ -78,9 +78,11 @@ typedef struct rp_rollout_result {
 /* The log of the operations, which the journal implements. */
 typedef struct rp_rollout_log {
     /* Appends an operation that changed the state. Under the lock of the rollouts, in the order
-     * of effect. Returns the LSN of the record, > 0. Cannot fail. */
+     * of effect. `encoded` has the encoding of a large operation, made before the lock was
+     * taken, or is bad for lack of memory; NULL: the function encodes the operation. Returns
+     * the LSN of the record, > 0. Cannot fail. */
     uint64_t (*changed)(struct rp_rollout_log *log, const rp_rollouts *rollouts,
-                        const rp_rollout_op *op);
+                        const rp_rollout_op *op, const rp_buf *encoded);
     /* Logs new and dropped rollouts. Under the lock of the set. */
     uint64_t (*created)(struct rp_rollout_log *log, const rp_rollouts *rollouts,
                         const rp_rollout_options *options);

@@ -97,16 +97,29 @@ rp_status rp_rollout_work_begin(rp_rollout_work *w, rp_rollouts *r, const rp_rol
 
     *result = (rp_rollout_result){.outcome = RP_ROLLOUT_DONE};
     *w = (rp_rollout_work){.r = r, .op = op, .result = result, .err = err};
+    rp_buf_init(&w->record, &r->alloc);
     if (st != RP_OK || !has_item) return st;
-    w->item = rp_rollout_stored_new(&r->alloc, op->columns, op->column_count, op->first_version,
-                                    op->last_version);
+    w->item = rp_rollout_stored_borrow(&r->alloc, op->columns, op->column_count,
+                                       op->first_version, op->last_version);
     return w->item != NULL ? RP_OK : rp_fail_memory(err, sizeof *w->item);
+}
+
+/* Copies the columns, and encodes the operation for the log. */
+static rp_status copy_item(rp_rollout_work *w, bool is_logged)
+{
+    assert(w->item != NULL && !w->is_copied);
+    if (!rp_rollout_stored_copy(w->item)) return rp_fail_memory(w->err, w->item->bytes);
+    w->is_copied = true;
+    w->has_record = is_logged;
+    if (is_logged) rp_rollout_op_write(&w->record, w->op);
+    return RP_OK;
 }
 
 void rp_rollout_work_end(rp_rollout_work *w)
 {
     rp_rollout_stored_unref(w->item);
     rp_rollout_stored_unref(w->replaced);
+    rp_buf_deinit(&w->record);
     while (w->removed != NULL) {
         rp_rollout_group *next = w->removed->next;
 
@@ -189,13 +202,15 @@ rp_status rp_rollout_execute(rp_rollout_work *w)
     assert(w->removed == NULL && w->forgotten == NULL && w->replaced == NULL);
     if (r->has_stale && sees_stale(w->op->kind)) return goes_on(w);
     st = dispatch(w);
+    if (w->needs_copy && !w->is_copied) return st;
     assert(st == RP_OK || !w->result->changed); /* a failed operation changes nothing */
     w->result->version = r->version;
     w->result->all_stale = r->stale;
     w->result->goes_on = st == RP_OK && r->has_stale;
     if (st == RP_OK && w->result->changed) {
         r->now_ns = w->op->now_ns;
-        if (r->log != NULL) r->lsn = r->log->changed(r->log, r, w->op);
+        if (r->log != NULL)
+            r->lsn = r->log->changed(r->log, r, w->op, w->has_record ? &w->record : NULL);
         rp_rollout_count_image(r);
     }
     /* A repeated operation is confirmed when the first one is safe. */
@@ -216,6 +231,14 @@ rp_status rp_rollouts_apply_step(rp_rollouts *r, const rp_rollout_op *op,
     if (st == RP_OK) {
         rp_mutex_lock(&r->mu);
         st = rp_rollout_execute(&w);
+        if (w.needs_copy) {
+            bool is_logged = r->log != NULL;
+
+            rp_mutex_unlock(&r->mu);
+            st = copy_item(&w, is_logged);
+            rp_mutex_lock(&r->mu);
+            if (st == RP_OK) st = rp_rollout_execute(&w);
+        }
         if (result->releases) common = r->common;
         rp_mutex_unlock(&r->mu);
     }

@@ -174,7 +174,11 @@ typedef struct rp_rollout_work {
     const rp_rollout_op *op;
     rp_rollout_result *result;
     rp_error *err;
-    rp_rollout_stored *item; /* made before the lock is taken; of a put or update */
+    /* Of a put or update: made before the lock is taken, with borrowed columns. */
+    rp_rollout_stored *item;
+    bool needs_copy, is_copied; /* the columns are to be copied; they are */
+    bool has_record;            /* `record` has the encoding of the operation, for the log */
+    rp_buf record;
     /* Freed after the lock is released. */
     rp_rollout_group *removed;
     rp_rollout_entry *forgotten;

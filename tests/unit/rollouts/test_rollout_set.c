@@ -23,8 +23,9 @@ static uint64_t add(struct rp_rollout_log *log, char kind)
 }
 
 static uint64_t on_changed(struct rp_rollout_log *log, const rp_rollouts *r,
-                           const rp_rollout_op *op)
+                           const rp_rollout_op *op, const rp_buf *encoded)
 {
+    (void)encoded;
     (void)r;
     return add(log, rp_rollout_op_name(op->kind)[0]);
 }

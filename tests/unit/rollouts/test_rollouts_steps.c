@@ -223,11 +223,12 @@ typedef struct journal {
     size_t count;
 } journal;
 
-static uint64_t on_changed(rp_rollout_log *log, const rp_rollouts *r, const rp_rollout_op *op)
+static uint64_t on_changed(rp_rollout_log *log, const rp_rollouts *r, const rp_rollout_op *op,
+                           const rp_buf *encoded)
 {
     journal *j = (journal *)(void *)log;
 
-    (void)r;
+    (void)r, (void)encoded;
     assert_true(j->count < COUNT_OF(j->records));
     rp_buf_init(&j->records[j->count], rp_allocator_default());
     rp_rollout_op_write(&j->records[j->count], op);
