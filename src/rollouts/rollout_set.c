@@ -265,3 +265,13 @@ size_t rp_rollout_set_list(rp_rollout_set *set, rp_rollouts *out[RP_ROLLOUT_SET_
     rp_mutex_unlock(&set->mu);
     return count;
 }
+
+bool rp_rollout_set_is_full(rp_rollout_set *set)
+{
+    bool is_full;
+
+    rp_mutex_lock(&set->mu);
+    is_full = set->count == RP_ROLLOUT_SET_COUNT;
+    rp_mutex_unlock(&set->mu);
+    return is_full;
+}

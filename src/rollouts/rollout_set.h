@@ -55,6 +55,8 @@ rp_rollouts *rp_rollout_set_find(rp_rollout_set *set, rp_string name);
 /* Closes the rollouts and removes them. RP_NOT_FOUND. */
 RP_NODISCARD rp_status rp_rollout_set_drop(rp_rollout_set *set, rp_string name, uint64_t *lsn,
                                            rp_error *err);
+/* True if the set has RP_ROLLOUT_SET_COUNT rollouts. */
+bool rp_rollout_set_is_full(rp_rollout_set *set);
 /* Writes references to all, in the order of their names. Returns their count. */
 size_t rp_rollout_set_list(rp_rollout_set *set, rp_rollouts *out[RP_ROLLOUT_SET_COUNT]);
 
