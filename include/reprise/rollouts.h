@@ -101,7 +101,8 @@ typedef struct rp_rollout_options {
     uint64_t max_groups;   /* 1 to RP_ROLLOUT_MAX_GROUPS; 65,536 */
     /* A bound on the memory of all groups, as rp_rollout_info.bytes counts it. A group may
      * begin only if all groups then take at most 3/4 of max_bytes. The last quarter is for
-     * completing groups. 1 GiB */
+     * completing groups. The store bounds the sum of max_bytes of its rollouts
+     * (rp_store_options). 1 GiB */
     uint64_t max_bytes;
     rp_rollout_full full;   /* RP_ROLLOUT_FULL_WAIT */
     rp_rollout_order order; /* RP_ROLLOUT_FIFO */

@@ -100,7 +100,8 @@ static rp_status reshare(rp_rollout_work *w)
     if (fits) return RP_OK;
     return rp_fail(w->err, RP_NO_RESOURCE,
                    "max_bytes %" PRIu64 " and those of other rollouts, %" PRIu64
-                   ", exceed the limit of %" PRIu64 " for all rollouts",
+                   ", exceed the limit of %" PRIu64
+                   " for all rollouts: lower max_bytes, or give the store more memory",
                    wanted, others, most);
 }
 
