@@ -164,11 +164,13 @@ typedef struct rp_rollout_waiting {
 
 typedef struct rp_rollout_consumer_info {
     char name[RP_ROLLOUT_NAME_BYTES + 1];
-    uint64_t waiting;             /* groups that it cannot draw yet */
-    uint64_t ready;               /* groups that it can draw */
-    uint64_t leased;              /* groups */
-    uint64_t done;                /* groups in the buffer that it has acknowledged */
-    uint64_t drawn, acknowledged; /* groups, since the beginning */
+    uint64_t waiting; /* groups that it cannot draw yet */
+    uint64_t ready;   /* groups that it can draw */
+    uint64_t leased;  /* groups */
+    uint64_t done;    /* groups in the buffer that it has acknowledged */
+    /* Groups, since the beginning. `drawn` counts each draw of a group, also one whose lease
+     * was released or expired, and one that no client has received. */
+    uint64_t drawn, acknowledged;
 } rp_rollout_consumer_info;
 
 /* A copy of the state. The counts from `acknowledged` on are those since the beginning. */
@@ -186,7 +188,7 @@ typedef struct rp_rollout_info {
     uint64_t acknowledged;            /* groups, by all consumers */
     uint64_t stale, evicted, aborted; /* groups */
     uint64_t expired_reservations, expired_leases;
-    /* Groups drawn, by their staleness at that time. */
+    /* Groups drawn, by their staleness at that time; each draw counts, as in `drawn`. */
     uint64_t staleness[RP_ROLLOUT_STALENESS_BUCKETS];
     size_t consumer_count;
     rp_rollout_consumer_info consumers[RP_ROLLOUT_CONSUMERS];
