@@ -137,6 +137,10 @@ RP_NODISCARD rp_status rp_rollout_work_begin(rp_rollout_work *w, rp_rollouts *r,
 /* rollouts_wait.c: wakes the threads that wait. */
 void rp_rollout_wake(rp_rollouts *r);
 
+/* rollouts_image.c: call it before a change of what an image has of a group, or the removal of
+ * the group: a cut may have to copy it. */
+void rp_rollout_preserve(rp_rollouts *r, rp_rollout_group *group, bool is_removed);
+
 /* rollouts_check.c: true if all invariants hold. */
 bool rp_rollout_is_valid(const rp_rollouts *r);
 

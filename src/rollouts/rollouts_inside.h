@@ -79,6 +79,7 @@ struct rp_rollout_group {
     uint64_t bytes;
     uint32_t item_count, lease_count, done_count;
     uint32_t size, consumer_count;
+    uint64_t cut;              /* the number of the last cut that has copied it */
     rp_rollout_stored **items; /* NULL: not there */
     rp_rollout_turn turns[];   /* of the consumers, then the items */
 };
@@ -140,7 +141,9 @@ struct rp_rollouts {
     size_t need_count;
     rp_rollout_queue queues[RP_ROLLOUT_CONSUMERS];
 
-    bool has_stale; /* G9 */
+    bool has_stale;             /* G9 */
+    struct rp_rollout_cut *cut; /* that is copying groups (rollouts_image.c), or NULL */
+    uint64_t cut_count;
     int64_t now_ns; /* of the last change; images have it */
     int64_t version;
     uint64_t next_number, next_ready, next_lease; /* from 1 */

@@ -312,6 +312,7 @@ static void end_turn(rp_rollout_work *w, rp_rollout_group *group, size_t consume
     turn->lease = 0;
     rp_rollout_lease_ends(r, group);
     if (is_done) {
+        rp_rollout_preserve(r, group, false);
         turn->is_done = true;
         group->done_count++;
         r->queues[consumer].done++;
