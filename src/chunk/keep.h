@@ -9,7 +9,9 @@
  * A chunk that a table holds is part of budget.used instead. So a chunk that is kept is counted
  * once, whether its stream or its last table releases it first.
  *
- * Only the thread of the stream that sent a chunk keeps it: `keeps` and `waits` are not atomic.
+ * Only the thread of the stream that sent a chunk keeps it. So the counters `keeps` and `waits`
+ * of a chunk are not atomic. `waits` counts the keeps by waiting items only.
+ *
  * rp_chunk_keep() and rp_chunk_unkeep() return the change of budget.kept, modulo SIZE_MAX + 1;
  * the caller adds up the changes of many chunks for one rp_budget_add_kept(). */
 #ifndef RP_CHUNK_KEEP_H

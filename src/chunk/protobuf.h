@@ -55,8 +55,9 @@ static inline rp_pb_reader rp_pb_open(const uint8_t *data, size_t size)
     return (rp_pb_reader){data, size > 0 ? data + size : data};
 }
 
-/* Reads the next field. After RP_PB_BAD the reader must not be used further. Most fields have a
- * tag of one byte and a value or length of one or two bytes: these are read inline.
+/* Both rp_pb_next() and rp_pb_next_any() read the next field. After RP_PB_BAD the reader must
+ * not be used further. rp_pb_next() reads most fields inline: those with a tag of one byte and
+ * a value or length of one or two bytes. It calls rp_pb_next_any() for all others.
  *
  * In shared memory a byte may change at any time. Each byte that decides something is therefore
  * read exactly once, with rp_pb_look(). */
@@ -134,9 +135,10 @@ static inline bool rp_pb_is(const rp_pb_field *field, uint32_t number, rp_pb_typ
 /* Reading fields in the expected order.
  *
  * Writers of protocol buffers usually write the fields in ascending order, each once. In such a
- * message one comparison of the next byte identifies a field whose number is at most 15. These
- * functions return false for any other order, for errors and for field numbers above 15; the
- * caller then uses rp_pb_next(). Always inline, which keeps the reader in registers and halves
+ * message one comparison of the next byte identifies a field whose number is at most 15;
+ * `number` must not be larger. If the message has another order or is malformed, a function
+ * returns false or bytes are left at the end. The caller then reads the message from its
+ * beginning with rp_pb_next(). Always inline, which keeps the reader in registers and halves
  * the time. */
 #define RP_PB_INLINE inline __attribute__((always_inline))
 

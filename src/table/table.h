@@ -49,7 +49,7 @@ typedef struct rp_queue {
     size_t count;        /* with those that wait behind another (op.h, `after`) */
     size_t behind;       /* of these, the ones behind another */
     int64_t parked;      /* operations ever parked */
-    int64_t numbers;     /* places ever given: an operation gets a new one with each turn */
+    int64_t numbers;     /* the next op.number: one for each move to the end of the queue */
     uint64_t started_ns; /* sum of the start times of the operations in the queue */
     uint64_t waited_ns;  /* sum of the waiting times of operations that have left it */
 } rp_queue;
@@ -88,7 +88,7 @@ struct rp_table {
 
     /* In the budget's queue of tables that wait for bytes; guarded by budget.mu. */
     rp_table *prev_waiter, *next_waiter;
-    uint64_t retried_for; /* budget.frees when the table was last retried (A7) */
+    uint64_t retried_for; /* budget.frees when the table was last retried (A7 in account.h) */
 
     atomic_bool dropped; /* implies `closed`, and that no items are left. Set under mu */
 
@@ -112,7 +112,7 @@ struct rp_table {
     size_t picked_capacity RP_GUARDED_BY(mu);
     rp_weighed max RP_GUARDED_BY(mu);      /* the largest priority so far */
     uint64_t next_turn RP_GUARDED_BY(mu);  /* counts the priorities set, ever */
-    rp_retired *retired RP_GUARDED_BY(mu); /* reclaimed; to be released without the lock */
+    rp_retired *retired RP_GUARDED_BY(mu); /* of reclaimed slots: release without the lock */
     size_t retired_count RP_GUARDED_BY(mu), retired_capacity RP_GUARDED_BY(mu);
     /* Chunk references of the items removed since the operation set it to 0. Operations that
      * remove many items release the lock past RP_BLOCK_CHUNKS, so that other threads can
@@ -121,9 +121,9 @@ struct rp_table {
     bool pump_again RP_GUARDED_BY(mu);    /* parked operations may proceed; the thread that set
                                              this runs them after other threads could acquire
                                              the lock */
-    bool keeps_numbers RP_GUARDED_BY(mu); /* slot numbers must not restart from 0: the table was
-                                             restored, and the journal to be redone has no
-                                             record of a restart */
+    bool keeps_numbers RP_GUARDED_BY(mu); /* set from a restore until rp_table_set_log(): slot
+                                             numbers restart from 0 only where the journal that
+                                             is being redone has RP_LOGGED_RENUMBER */
     bool being_cut RP_GUARDED_BY(mu);     /* an rp_cut includes the table */
     int64_t updates RP_GUARDED_BY(mu);
     int64_t evictions RP_GUARDED_BY(mu);
@@ -242,14 +242,14 @@ void rp_table_unlock(rp_table *t) RP_RELEASE(t->mu);
  * lower rank. */
 void rp_table_release_retired(rp_table *t) RP_EXCLUDES(t->mu);
 
-/* Bytes were freed: retries the parked inserts of tables that wait for bytes, each once, in the
- * order in which they were retried last. With no lock held. */
+/* Bytes were freed: retries the parked inserts of the tables that wait for bytes. Retries each
+ * table once, first the one whose last try is longest ago. With no lock held. */
 void rp_budget_wake_waiters(rp_budget *b);
 /* Bounds the retries by the thread that frees bytes: after a few tables, `on_more` is called,
  * and has to cause a call of rp_budget_retry(), which retries as many again. Thousands of
  * tables may wait, and a peer may free bytes as often as it deletes an item. `on_more` is
- * called with a lock held and must not block or call the library. NULL removes the function of
- * `user`, if it is set: then all tables are retried at once. */
+ * called with a lock held and must not block or call the library. NULL removes the function if
+ * it was set with the same `user`; from then on all tables are retried at once. */
 void rp_budget_retry_later(rp_budget *b, void (*on_more)(void *user), void *user);
 /* Continues to retry tables, after on_more. With no lock held. */
 void rp_budget_retry(rp_budget *b);

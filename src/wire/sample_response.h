@@ -27,7 +27,8 @@ uint8_t *rp_sample_info_write(uint8_t *at, const rp_sample *sample, const char *
 typedef struct rp_sample_shared {
     const uint8_t *base;
     size_t bytes, min_bytes;
-    uint64_t hold; /* not 0; written with the info */
+    uint64_t hold; /* the number of the server's reference that keeps these chunks in the memory
+                      (server/shm/lease.h); not 0. Written with the info */
 } rp_sample_shared;
 
 static inline bool rp_sample_is_shared(const rp_sample_shared *shared, const uint8_t *data,
@@ -39,8 +40,8 @@ static inline bool rp_sample_is_shared(const rp_sample_shared *shared, const uin
 
 /* Appends to `reply` an entry with chunks [first, first + count) of the sample's trajectory.
  * The entry has the sample's info if `first` is 0, and end_of_sequence if these chunks include
- * the last one. The reply may borrow the chunks, so it must hold the trajectory. `shared` may
- * be NULL. False if there is no memory. */
+ * the last one. The reply may borrow the chunks, so the caller must make it hold the trajectory
+ * (rp_message_hold()). `shared` may be NULL. False if there is no memory. */
 bool rp_sample_entry_append(rp_message *reply, const rp_sample *sample, const char *table,
                             size_t table_size, size_t first, size_t count,
                             const rp_sample_shared *shared);

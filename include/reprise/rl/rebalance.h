@@ -1,28 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps a split of threads (split.h) right while a program runs.
  *
- * The curves of a split are measured before the program begins, each role alone. In the program
- * actors and learners slow each other down, other programs come and go, and steps take longer
- * as the agent gets better. So the owner hands over the counters of the program from time to
- * time, and learns when threads should move from one role to the other:
+ * A split is picked by two curves: the rates of acting and of learning with x threads. They are
+ * measured before the program begins, while only one role runs. In the program actors and
+ * learners slow each other down, other programs come and go, and steps take longer as the agent
+ * gets better. So the owner hands over the counters of the program from time to time, and
+ * learns when threads should move from one role to the other:
  *
  *   rp_rebalance_init(&rebalance, &options, &err);    picks the first split: rebalance.split
  *   if (rp_rebalance_look(&rebalance, now_ns, &counts, &move)) ... move.to ...
  *
- * Looks are summed up to windows. In a window of T seconds with S steps, U updates, and threads
- * that waited shares w_a and w_l of their time for the other role, threads that never wait make
+ * The time between two looks is added to a window, until the window is `window_ns` long. Say a
+ * window has T seconds, S steps and U updates, x_a actors waited the share w_a of their time
+ * for learners, and x_l learners the share w_l for items. If they had never waited, they would
+ * have made
  *
  *   f_a(x_a) = S / T / (1 - w_a)    f_l(x_l) = U / T / (1 - w_l)
  *
- * with the numbers of threads in use. Each curve is scaled to meet this rate, and those of the
- * numbers before, and rp_split_pick() solves the problem again. A split that the program has
- * had counts with the rate that it made then.
+ * steps and updates a second. At the number of threads in use, each curve is scaled towards
+ * this rate; at a number that an earlier split had, towards the rate from its windows. Between
+ * these numbers the scale is interpolated. Then rp_split_pick() solves the problem again. For a
+ * split that was used before, it takes the measured steps a second, not those of the curves.
  *
  * Threads move only if the new split promises `least_gain` in `patience` windows in a row, and
  * a pause has passed since the last move. The pause doubles after a move that brought less than
- * half of its promise. What is known of other splits is forgotten when the rate of the split in
- * use, or that of one of its roles, has changed by a fifth since the split was moved to: then
- * the machine or the task is another one.
+ * half of its promise.
+ *
+ * When the machine or the task changes, what is known of other splits is forgotten. The sign of
+ * a change is that for `patience` windows in a row the rate of the split in use, or of one of
+ * its roles, differs by more than a factor of 1.2 from the rate soon after the move to the
+ * split. For a role that waits for more than 60 % of its time the factor is 1.6.
  *
  * A plain value: no memory, no clock, no thread. */
 #ifndef REPRISE_RL_REBALANCE_H
@@ -39,14 +46,15 @@ typedef struct rp_rebalance_options {
                                  in it; 0: 2 s */
     int64_t patience;         /* windows; 0: 4 */
     int64_t pause_ns;         /* after a move; 0: 10 s */
-    double least_gain;        /* of steps a second; 0: 0.06 */
+    double least_gain;        /* share of its steps a second that the split in use must be
+                                 able to gain; 0: 0.06 */
 } rp_rebalance_options;
 
 /* The counters of the program at one moment. */
 typedef struct rp_rebalance_counts {
     int64_t steps, updates; /* since the program began; they never fall */
-    double actors_wait;     /* share of their time that actors have waited for the learner since
-                               the last look, 0 to 1: their mean */
+    double actors_wait;     /* share of the time since the last look that an actor has waited
+                               for the learner, 0 to 1: the mean over all actors */
     double learner_waits;   /* the same of the learner, for items */
 } rp_rebalance_counts;
 
@@ -85,12 +93,12 @@ typedef struct rp_rebalance {
     int64_t visit_count;
     /* Of the split in use, at first: steps a second, and the scales of both curves. */
     double first_rate, first_acting, first_learning;
-    double unit;                  /* of rates of visits, in those of the scaled curves */
+    double unit;                  /* rates by the scaled curves / rates measured in visits */
     bool has_looked, is_settling; /* the next window is dropped */
     int64_t since_ns, last_ns;    /* the window began; the last look */
     int64_t since_steps, since_updates;
     double actors_waited_ns, learner_waited_ns; /* in the window */
-    int64_t asking, drifting;                   /* windows in a row */
+    int64_t asking, drifting; /* windows in a row that promised a gain; that had drifted */
     int64_t moved_ns, pause_ns;
     double before; /* steps a second before the last move; 0: it has been judged */
 } rp_rebalance;
@@ -109,8 +117,8 @@ RP_API bool rp_rebalance_can_move(const rp_rebalance *rebalance);
 RP_API bool rp_rebalance_look(rp_rebalance *rebalance, int64_t now_ns,
                               const rp_rebalance_counts *counts, rp_rebalance_move *move);
 
-/* The move could not be made: the program has the split that it had before, and gets no other
- * one. */
+/* The owner could not make the move: sets `rebalance->split` back to the split before it. After
+ * this rp_rebalance_look() never returns true again. */
 RP_API void rp_rebalance_stay(rp_rebalance *rebalance, const rp_rebalance_move *move);
 
 RP_END_DECLS

@@ -2,8 +2,9 @@
 /* The acting half of an agent of continuous actions: actions with noise, clipped to the bounds,
  * and items with priorities.
  *
- * New items get the priority |R + discount D V(o') - Q(o, u)| + RP_PRIORITY_FLOOR, by the
- * actor's own parameters (Horgan et al. 2018, algorithm 1); of several critics, the largest. */
+ * The priority of a new item is |R + discount * D * V(o') - Q(o, u)| + RP_PRIORITY_FLOOR, where
+ * R and D are of the item (adder.h), and V and Q are computed with the actor's own parameters
+ * (Horgan et al. 2018, algorithm 1). If there are several critics, the largest |...| counts. */
 #ifndef RP_AGENTS_BOX_BOX_ACTOR_H
 #define RP_AGENTS_BOX_BOX_ACTOR_H
 
@@ -16,19 +17,21 @@
 /* How the networks of an agent are run. Static. */
 typedef struct rp_box_acting {
     const rp_box_shape *shape;
-    /* Makes what runs the networks forward, for at most `rows` rows. Returns owned. */
+    /* Makes a rating, which runs the networks forward on up to `rows` rows. Returns owned. */
     rp_status (*new_rating)(const rp_allocator *alloc, const rp_box_nets *nets, size_t rows,
                             void **out, rp_error *err);
     void (*free_rating)(void *rating);
-    /* Writes actions from -1 to 1 of `rows` observations; those outside are clipped. `noise`
-     * has a number for each number of an action. */
+    /* Writes an action for each of `rows` observations. Its numbers should be from -1 to 1; the
+     * caller clips those that are not. `noise` has as many numbers as `actions`. */
     void (*act)(void *rating, const rp_real *params, const rp_real *now, const double *noise,
                 size_t rows, rp_real *actions);
     /* Writes the values of the actions of `rows` items by each critic, one critic after the
-     * other, and the values of their later observations. Items have no rewards. */
+     * other, and the values of their later observations. Only now, actions, next and
+     * next_noise of `items` are set. */
     void (*rate)(void *rating, const rp_real *params, const rp_box_batch *items, size_t rows,
                  rp_real *values, rp_real *later);
-    /* What the actor tells as its exploration. NULL: the deviation of the noise. */
+    /* Returns what the actor reports as rp_actor.exploration. If it is NULL, the actor reports
+     * the deviation of the noise. */
     double (*exploration)(const rp_box_nets *nets, const rp_real *params);
 } rp_box_acting;
 

@@ -10,8 +10,8 @@
 typedef struct rp_box_batch {
     const rp_real *now, *actions, *reward, *discount, *next;
     const rp_real *weights; /* NULL: 1 */
-    /* Standard normal numbers for a policy that draws its actions, as many a row as an action
-     * has: for those at o, and at o'. */
+    /* Standard normal numbers, from which a stochastic policy draws its actions: those at o
+     * from `noise`, those at o' from `next_noise`. A row has the size of an action. */
     const rp_real *noise, *next_noise;
 } rp_box_batch;
 

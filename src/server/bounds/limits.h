@@ -11,8 +11,9 @@
  * message. */
 RP_NODISCARD rp_status rp_server_limits_complete(rp_server_limits *limits, rp_error *err);
 
-/* Half of queued_bytes. This is the limit of bytes that peers send, and also the limit of bytes
- * that are sent to peers; queue_budget.h calls the two counts the sides of the queue. */
+/* Half of queued_bytes, rounded up: the limit of a side of the queue. One side counts the
+ * queued bytes that come from peers, the other those that go to peers
+ * (server/core/queue_budget.h). */
 size_t rp_server_limits_side_bytes(const rp_server_limits *limits);
 
 #endif
