@@ -20,8 +20,9 @@
     X(NUMBER, adam_epsilon, "adam-epsilon", 1e-8, 1e-12, 1, "epsilon of Adam")                 \
     X(NUMBER, max_norm, "max-norm", 40, 0, 1e9, "clip gradients to this norm; 0: never")       \
     X(NUMBER, huber, "huber", 0, 0, 1e9, "loss is linear from this error on; 0: square")       \
-    X(INTEGER, batch, "batch", 64, 1, 65536, "items of an update")                             \
-    X(INTEGER, steps_per_update, "steps-per-update", 1, 1, 1000000, "items per update")        \
+    X(INTEGER, batch, "batch", 64, 1, 65536, "items sampled for an update")                    \
+    X(INTEGER, steps_per_update, "steps-per-update", 1, 1, 1000000,                            \
+      "items inserted per update")                                                             \
     X(INTEGER, start, "start", 1000, 1, 1000000000, "items before the first update")           \
     X(INTEGER, capacity, "capacity", 100000, 1, 1000000000, "items in the replay")             \
     X(SWITCH, prioritized, "prioritized", true, 0, 1, "sample by TD error")                    \
@@ -29,7 +30,8 @@
     X(NUMBER, weight_exponent, "weight-exponent", 0.4, 0, 10, "beta of importance weights")    \
     X(INTEGER, target_every, "target-every", 100, 1, 1000000000,                               \
       "updates between changes of the target nets")                                            \
-    X(NUMBER, target_rate, "target-rate", 1, 1e-9, 1, "share of such a change; 1: copy")       \
+    X(NUMBER, target_rate, "target-rate", 1, 1e-9, 1,                                          \
+      "target nets move by this share; 1: copy")                                               \
     X(NUMBER, max_loss, "max-loss", 1e6, 1e-9, 1e30, "loss from which a run has diverged") \
     X(INTEGER, learners, "learners", 1, 1, 64, "threads that learn together")
 
@@ -41,7 +43,8 @@
     X(NUMBER, evict_exponent, "evict-exponent", -0.4, -10, 0,                                  \
       "evict by priority to this power; 0: oldest")                                            \
     X(NUMBER, noise, "noise", 0.3, 0, 100, "deviation of the noise; actions are -1 to 1")      \
-    X(NUMBER, noise_memory, "noise-memory", 0, 0, 0.9999, "share of noise that stays a step")
+    X(NUMBER, noise_memory, "noise-memory", 0, 0, 0.9999,                                      \
+      "correlation of noise with the step before")
 /* clang-format on */
 
 #endif

@@ -20,8 +20,9 @@
     X(NUMBER, adam_epsilon, "adam-epsilon", 1e-8, 1e-12, 1, "epsilon of the optimizer")        \
     X(NUMBER, max_norm, "max-norm", 10, 0, 1e9, "clip gradients to this norm; 0: never")       \
     X(NUMBER, huber, "huber", 1, 0, 1e9, "loss is linear from this error on; 0: square")       \
-    X(INTEGER, batch, "batch", 32, 1, 65536, "items of an update")                             \
-    X(INTEGER, steps_per_update, "steps-per-update", 4, 1, 1000000, "items per update")        \
+    X(INTEGER, batch, "batch", 32, 1, 65536, "items sampled for an update")                    \
+    X(INTEGER, steps_per_update, "steps-per-update", 4, 1, 1000000,                            \
+      "items inserted per update")                                                             \
     X(INTEGER, start, "start", 1000, 1, 1000000000, "items before the first update")           \
     X(INTEGER, capacity, "capacity", 10000, 1, 1000000000, "items in the replay")              \
     X(SWITCH, prioritized, "prioritized", true, 0, 1, "sample by TD error")                    \
@@ -29,7 +30,8 @@
     X(NUMBER, weight_exponent, "weight-exponent", 0.4, 0, 10, "beta of importance weights")    \
     X(INTEGER, target_every, "target-every", 100, 1, 1000000000,                               \
       "updates between changes of the target net")                                             \
-    X(NUMBER, target_rate, "target-rate", 1, 1e-9, 1, "share of such a change; 1: copy")       \
+    X(NUMBER, target_rate, "target-rate", 1, 1e-9, 1,                                          \
+      "target net moves by this share; 1: copy")                                               \
     X(SWITCH, ladder, "ladder", true, 0, 1, "a constant epsilon for each copy, .4 to .0007")   \
     X(NUMBER, epsilon_first, "epsilon-first", 1, 0, 1, "without ladder: epsilon at first")     \
     X(NUMBER, epsilon_last, "epsilon-last", 0.05, 0, 1, "without ladder: epsilon at last")     \

@@ -15,8 +15,9 @@ typedef enum rp_init_kind {
 } rp_init_kind;
 
 /* Writes initial values to `params`, of rp_net_size() numbers. The weights of the orthogonal
- * kind are multiplied by sqrt(2) before ReLU and ELU, 5/3 before tanh and 1 elsewhere, as
- * PyTorch's calculate_gain() recommends.
+ * kind are multiplied by sqrt(2) before ReLU, 5/3 before tanh and 1 elsewhere, as PyTorch's
+ * calculate_gain() recommends. Before ELU, for which calculate_gain() has no value, the factor
+ * is sqrt(2).
  * RP_NO_RESOURCE: the orthogonal kind needs scratch memory as large as the largest weight
  * matrix; `params` is then unspecified. */
 RP_API RP_NODISCARD rp_status rp_net_init(const rp_allocator *alloc, const rp_net *net,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The networks of an agent of continuous actions, and its policy without exploration.
  *
- * Parameters are one array: those of the policy, then those of each critic, then numbers of the
- * agent's own. All critics have the same layers. */
+ * Parameters are one array: those of the policy, then those of each critic, then those that are
+ * in no network, such as the logarithm of SAC's temperature. All critics have the same
+ * layers. */
 #ifndef RP_AGENTS_BOX_BOX_NETS_H
 #define RP_AGENTS_BOX_BOX_NETS_H
 
@@ -10,17 +11,17 @@
 #include "reprise/rl/agent.h"
 #include "reprise/rl/settings.h"
 
-/* What tells the networks of one agent from those of another. Static. */
+/* How the networks of one agent differ from those of another. Static. */
 typedef struct rp_box_shape {
-    const rp_settings_table *(*table)(void); /* of the agent, which it names as well */
-    bool is_gaussian; /* the policy has a squashed Gaussian for each number of an action;
-                         otherwise it has the number, by a tanh */
+    const rp_settings_table *(*table)(void); /* the settings and the name of the agent */
+    bool is_gaussian; /* the policy has two linear outputs for each number of an action, which
+                         define a squashed Gaussian; otherwise one, the number, by a tanh */
     size_t critics;
-    size_t own; /* numbers behind the parameters of the networks */
+    size_t own; /* parameters that are in no network */
 } rp_box_shape;
 
-/* What networks are made of. Borrowed for one call, but for the environment's bounds, which
- * boxes borrow. */
+/* The arguments of the functions below. Borrowed for one call, except for the bounds in `spec`:
+ * a box (agents/box/box.h) borrows these until it is freed. */
 typedef struct rp_box_making {
     rp_allocator alloc;
     const rp_box_shape *shape;
@@ -36,8 +37,9 @@ typedef struct rp_box_nets {
     rp_net *policy, *critic;
     rp_box *observations; /* as the networks read them */
     rp_box *actions;
-    size_t numbers, action_count; /* of one row */
-    size_t parameter_count;       /* of all networks, and the agent's own */
+    size_t numbers;         /* of an observation */
+    size_t action_count;    /* numbers of an action */
+    size_t parameter_count; /* of all networks, and the agent's own */
 } rp_box_nets;
 
 /* Makes networks and boxes. On failure nothing is left. The statuses are those of

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values of DPG's critic, forward only: for targets, and for the priorities of new items.
  *
- * Observations are as the networks read them, actions from -1 to 1. Parameters are one array:
- * the policy's, then the critic's. */
+ * Observations and actions are as rp_box_to_unit() writes them (agents/box/box.h): actions are
+ * numbers from -1 to 1. Parameters are one array: the policy's, then the critic's. */
 #ifndef RP_AGENTS_DPG_DPG_RATING_H
 #define RP_AGENTS_DPG_DPG_RATING_H
 
@@ -21,7 +21,8 @@ void rp_dpg_rating_free(rp_dpg_rating *rating); /* NULL is fine */
 void rp_dpg_rate(rp_dpg_rating *rating, const rp_real *params, const rp_real *observations,
                  const rp_real *actions, size_t rows, rp_real *values);
 
-/* The policy's actions, rows x actions numbers. Valid until the next call. */
+/* Returns the policy's actions: `rows` rows of rp_dpg_action_count() numbers. They are valid
+ * until the next call of this function, or of rp_dpg_rate() with `actions` NULL. */
 const rp_real *rp_dpg_choose(rp_dpg_rating *rating, const rp_real *params,
                              const rp_real *observations, size_t rows);
 

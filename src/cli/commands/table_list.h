@@ -10,7 +10,7 @@ typedef struct rp_table_list {
     rp_client_tables *tables;
     const char *shards[RP_LISTED_SHARDS];
     rp_client_durability *durability;
-    rp_left_out left_out; /* of the calls that fetched the list */
+    rp_left_out left_out; /* servers that could not be reached while it was fetched */
     rp_tables_view view;  /* borrows from the above; durability_count <= shard_count */
 } rp_table_list;
 

@@ -3,9 +3,11 @@
  * sampled.
  *
  * Chunks of 1 KiB and more have their wire bytes in a separate block, so that the bytes can be
- * freed while the chunk, with its columns, stays. In a store with a tier, only the tier and the
- * thread that first writes a chunk to disk read the bytes of the chunks of a table. Samples get
- * views: separate chunks over bytes that stay in memory as long as a view uses them.
+ * freed while the chunk stays, with the types and shapes of its columns. A thread that reads
+ * the bytes of a chunk of a table must pin them (rp_chunk_pin()), except the thread that writes
+ * them to disk for the first time: they are not freed before they are on stable storage.
+ * Samples get views. A view is another chunk with the same bytes; it keeps them in memory while
+ * it exists.
  *
  * A chunk is in one of four states:
  *
@@ -27,9 +29,10 @@
  * waits or fails.
  *
  * Items and heads of chunks count as in the store's budget (rp_trajectory_cost()). Not counted
- * are: samples that readers hold; waiting inserts; for each inserting thread about 1 MiB and
- * one item that the tier does not know yet; chunks that no table holds any more and that a
- * segment keeps until they are synced; memory that the allocator keeps after it was freed.
+ * are: samples that readers hold; waiting inserts; for each inserting thread about 1 MiB of
+ * chunks and one item, which the table has not reported to the tier yet; chunks that no table
+ * holds any more and that a segment keeps until they are synced; memory that the allocator
+ * keeps after it was freed.
  *
  * If the disk cannot be written, chunks stay in memory, inserts wait when the memory is full,
  * and on_event reports the trouble. The spiller retries once a second until a write succeeds,

@@ -2,10 +2,11 @@
 /* The array for the samples of a Sample or Peek call.
  *
  * A call may ask for many samples and wait long for the first one. So the array takes memory
- * page by page, as samples are written. The budget of queued bytes counts a sample with its
- * item (core/queue_budget.h, Q4): the cost of an item includes 192 bytes for the indexes of a
- * table, which is more than the size of a sample. Peek also writes entries for keys without an
- * item, so the budget counts its array as a whole.
+ * page by page, as samples are written. The budget of queued bytes counts the item of a sample
+ * (core/queue_budget.h, Q4) and nothing for its entry in the array. The cost of the item covers
+ * that entry: it includes 192 bytes for the indexes of a table, which a drawn item does not
+ * use, and a sample has fewer bytes. Peek also writes entries for keys without an item, so the
+ * budget counts its array as a whole.
  *
  * The system bounds the number of mappings of a process. So at most 4,096 calls of a server
  * have arrays of more than 1,024 samples. Further calls get arrays of 1,024 samples, and
