@@ -341,3 +341,69 @@ def test_changed_selectors_of_saved_data_issue_26(tmp_path):
                             reprise.rate_limiters.MinSize(1))
     with pytest.raises(reprise.StatusError, match=r"saved with sampler uniform.*accept_changes=True"):
         reprise.Server([changed], storage=str(tmp_path))
+
+
+def test_items_of_other_shapes_name_their_table_and_what_to_do():
+    """Only the trajectory writer compares whole shapes: an item of `Writer` has its steps as rows."""
+    signature = {"obs": reprise.TensorSpec((4,), np.float32)}
+    with reprise.Server([table(signature=signature)]) as server:
+        client = server.localhost_client()
+        with client.trajectory_writer(2) as writer:
+            for _ in range(2):
+                writer.append({"obs": np.zeros(4, np.float32)})
+            with pytest.raises(ValueError, match="expects column .obs. to be"):
+                writer.create_item("t", 1.0, {"obs": writer.history["obs"][-2:]})
+            writer.create_item("t", 1.0, {"obs": writer.history["obs"][-1]})
+        config = reprise.structured.create_config(reprise.structured.pattern_from_transform(
+            {"obs": None}, lambda ref: {"obs": ref["obs"][-2:]}), "t")
+        with client.structured_writer([config]) as writer:
+            for _ in range(2):
+                writer.append({"obs": np.zeros(4, np.float32)})
+        with pytest.raises(ValueError, match=r"table 't': item \d+, column 0 \('obs'\): shape .* only the "
+                           "number of rows may vary, with `ragged`; reset the table if"):
+            next(iter(client.sampler("t", 64)))
+
+
+def writers(client):
+    """Yields each kind of writer, with a function that makes an item in it."""
+    config = pattern(lambda ref: {"x": ref["x"][-1]})
+    writer = client.trajectory_writer(1)
+
+    def make(writer=writer):
+        writer.append({"x": 1.0})
+        writer.create_item("t", 1.0, {"x": writer.history["x"][-1]})
+
+    yield writer, make
+    structured = client.structured_writer([config])
+    yield structured, lambda: structured.append({"x": 1.0})
+    batch = client.batch_writer(1, [config])
+    yield batch, lambda: batch.append_batch({"x": np.ones(1)})
+
+
+def test_close_logs_how_many_items_it_drops(caplog):
+    """As in Reverb, close() does not flush."""
+    full = reprise.Table.queue("t", 1)
+    with reprise.Server([full]) as server:
+        for writer, make in writers(server.localhost_client()):
+            for _ in range(3):  # the table takes one of them
+                make()
+            caplog.clear()
+            writer.close()
+            writer.close()
+            (record,) = caplog.records
+            assert f"{type(writer).__name__}: closed without flush(): " in record.message
+            assert "not confirmed and dropped" in record.message
+
+
+def test_a_writer_may_be_closed_in_its_block(caplog):
+    with reprise.Server([table()]) as server:
+        client = server.localhost_client()
+        for writer, make in writers(client):
+            with writer:
+                make()
+                writer.flush()
+                writer.close()
+        with client.writer(1) as writer:
+            writer.append({"x": 1.0})
+            writer.close()
+    assert not caplog.records

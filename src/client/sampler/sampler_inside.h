@@ -216,4 +216,7 @@ rp_status rp_batch_check_size(const rp_sampler *s, size_t size, rp_error *err);
 rp_status rp_batch_check_column(size_t index, size_t column, const rp_trajectory_column *own,
                                 const rp_trajectory_column *first, rp_error *err);
 
+/* Puts the name of the table before a text about an item. Returns `st`. */
+rp_status rp_batch_name_table(const rp_sampler *s, rp_status st, rp_error *err);
+
 #endif
