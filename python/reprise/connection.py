@@ -126,8 +126,9 @@ class Connection:
         }
         if not shared_memory:
             self._options["shared_memory"] = False
-        if self._options:
-            _core.Client(server_address, **self._options)  # raises if an option is wrong
+        # Raises if an address or an option is wrong. Names are not looked up.
+        known = [address.strip().removeprefix("dns:") for address in server_address.split(",")]
+        _core.Client(",".join(known), **self._options)
         self._server: Any = None  # if set, kept from being garbage-collected
         self._handle: Optional[_core.Client] = None
         self._pid = 0
