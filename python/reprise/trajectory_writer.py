@@ -19,7 +19,7 @@ a slice or a list of ints gives a `TrajectoryColumn`, and an item is any nest of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union, overload
 
 from reprise import _core, tree
 from reprise._log import CLOSED_EARLY, say_dropped
@@ -30,6 +30,17 @@ TrajectoryColumn = _core.TrajectoryColumn
 _ColumnHistory = _core.ColumnHistory
 
 Path = Tuple[Union[int, str], ...]
+
+if TYPE_CHECKING:
+
+    class _History(_core.ColumnHistory):
+        """The nest of histories, or a part of it, which may be a history."""
+
+        @overload
+        def __getitem__(self, key: str, /) -> _History: ...
+        @overload
+        def __getitem__(self, key: Any, /) -> TrajectoryColumn: ...
+        def __getattr__(self, name: str) -> Any: ...
 
 
 class TrajectoryWriter(_core.TrajectoryWriter):
@@ -60,6 +71,11 @@ class TrajectoryWriter(_core.TrajectoryWriter):
         self._configs: Dict[Path, tuple] = {}
         self._nest: Any = None
         self._closed = False
+
+    if TYPE_CHECKING:
+
+        @property
+        def history(self) -> _History: ...
 
     def __enter__(self) -> "TrajectoryWriter":
         return self
