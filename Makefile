@@ -109,6 +109,7 @@ bench: need-bench all  ## run the benchmarks; BENCH=name for one, BENCH=rl for a
 	*-client) $(PYTHON) bench/$${b%-client}_client.py $(if $(QUICK),--quick) ;; \
 	python) $(PYTHON) bench/python_buffers.py $(if $(QUICK),--quick) ;; \
 	frameworks) $(PYTHON) bench/frameworks.py $(if $(QUICK),--quick) ;; \
+	transfer_queue) $(PYTHON) bench/transfer_queue_storage.py $(if $(QUICK),--quick) ;; \
 	pal_tree) $(PYTHON) bench/pal_tree.py $(if $(QUICK),--quick) ;; \
 	durable) build/release/bench/bench_durable $(if $(QUICK),--quick); \
 		$(PYTHON) bench/durable_pause.py $(if $(QUICK),--quick) ;; \

@@ -10,7 +10,7 @@
     pyright  the Node package pyright, which checks types, for make test-long
     axe      the Node package axe-core, which checks whether people with disabilities can use the page
     buffers  Python with other replay buffers, for benchmarks: cpprb, torchrl, tianshou,
-             stable-baselines3, ray; some 5 GB, most of it torch
+             stable-baselines3, ray, TransferQueue; some 5 GB, most of it torch
     gymnasium  Python with Gymnasium, for benchmarks and tests of environments
     kubernetes  Python with the schemas of Kubernetes, for tests of manifests
     ray      Python with Ray, for tests of programs on a cluster
@@ -42,7 +42,7 @@ PACKAGES = {
              "pytest==9.2.0"],
     "buffers": ["cpprb==11.0.0", "torch==2.15.0", "torchrl==0.14.1", "tianshou==2.0.1",
                 "stable-baselines3==2.9.2", "ray[rllib]==2.60.0", "gymnasium==1.2.2",
-                "numpy==2.4.6"],
+                "TransferQueue==0.1.11", "numpy==2.4.6"],
     "cpprb": ["cpprb==11.0.0"],
     "gymnasium": ["gymnasium[box2d]==1.4.0", "numpy==2.4.6"],
     "kubernetes": ["kubernetes-validate==1.37.0", "PyYAML==6.0.3", "pytest==9.2.0"],

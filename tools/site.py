@@ -22,8 +22,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "build" / "site-source"
 SITE = ROOT / "build" / "site"
 MODULES = ["", "aio", "checkpointers", "client", "dataset", "errors", "frameworks.rllib",
-           "frameworks.stable_baselines3", "frameworks.tianshou", "frameworks.torchrl", "rate_limiters", "ray",
-           "replay_buffer", "rl", "runs", "selectors", "server", "specs", "storage", "structured", "table",
+           "frameworks.stable_baselines3", "frameworks.tianshou", "frameworks.torchrl",
+           "frameworks.transfer_queue", "rate_limiters", "ray", "replay_buffer", "rl", "runs", "selectors", "server", "specs", "storage", "structured", "table",
            "trajectory_writer", "tree"]
 LANGUAGES = {".c": "c", ".h": "c", ".py": "python", ".yaml": "yaml", ".proto": "protobuf", ".json": "json",
              ".sh": "sh"}

@@ -52,8 +52,9 @@ typedef struct rp_durable_options {
                                not fit are on disk until they are sampled. An eighth of the
                                memory is the cache of chunks read back from disk. Items, and
                                chunks below 1 KiB, stay in memory: if they fill it, the policy
-                               of the store applies, as with max_bytes. 0: everything is in
-                               memory */
+                               of the store applies, as with max_bytes. Rollouts may take a third
+                               of it in addition, or of max_bytes if that is less. 0:
+                               everything is in memory */
     uint64_t run_bytes; /* > 0: the most bytes of all runs (reprise/runs.h), set before they are
                            loaded. 0: as the store has it, at first 64 MiB. A server sets it
                            again, to its own limit */

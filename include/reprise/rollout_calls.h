@@ -43,8 +43,11 @@ typedef enum rp_rollouts_action {
     /* Adds columns to an item (group, index, columns; replace). RP_EXISTS, as above, unless
      * `replace` is set. RP_NOT_FOUND (no such group or item). RP_INVALID as above. May wait. */
     RP_ROLLOUTS_UPDATE = 6,
-    RP_ROLLOUTS_ADVANCE = 7, /* sets the version (version). `repeated`, with no effect, if it is
-                                not above the current one */
+    /* Sets the version, and drops the groups that are stale then (version). `repeated`, with no
+     * effect, if it is not above the current one. Many groups are dropped in steps, between
+     * which other calls go on. The call ends when the last one is gone, also with RP_NOW. If it
+     * ends before, because it was cancelled or its connection broke, the version is set. */
+    RP_ROLLOUTS_ADVANCE = 7,
     /* Leases groups (consumer, groups, ttl_ns; min_groups, or column and tokens). `draw` has
      * them. With `column`, the draw ends before the first group with which the rows of that
      * column would be more than `tokens`. Waits until min_groups groups are ready. A server
@@ -128,8 +131,10 @@ typedef struct rp_rollouts_call {
     bool repeated, gone;     /* it had been done before; the group was removed */
     rp_rollout_fate fate;    /* of the group, after reserve, abort, put, update and peek */
     int64_t current_version; /* of the rollouts, after the actions from RESERVE to CONFIGURE */
-    uint64_t removed;        /* groups that the action removed: stale, evicted, acknowledged */
-    rp_rollouts_draw *draw;  /* owned by the caller: rp_rollouts_draw_free() */
+    /* Groups that the action removed: stale, evicted, acknowledged. Of RP_ROLLOUTS_ADVANCE: all
+     * groups that were dropped as stale until it ended, also by other calls. */
+    uint64_t removed;
+    rp_rollouts_draw *draw; /* owned by the caller: rp_rollouts_draw_free() */
 } rp_rollouts_call;
 
 /* Calls rollouts. Of several servers the first one has them. PEEK, LIST and READ_CURSOR need

@@ -101,7 +101,8 @@ typedef struct rp_rollout_options {
     uint64_t max_groups;   /* 1 to RP_ROLLOUT_MAX_GROUPS; 65,536 */
     /* A bound on the memory of all groups, as rp_rollout_info.bytes counts it. A group may
      * begin only if all groups then take at most 3/4 of max_bytes. The last quarter is for
-     * completing groups. 1 GiB */
+     * completing groups. The store bounds the sum of max_bytes of its rollouts
+     * (rp_store_options). 1 GiB */
     uint64_t max_bytes;
     rp_rollout_full full;   /* RP_ROLLOUT_FULL_WAIT */
     rp_rollout_order order; /* RP_ROLLOUT_FIFO */
@@ -163,11 +164,13 @@ typedef struct rp_rollout_waiting {
 
 typedef struct rp_rollout_consumer_info {
     char name[RP_ROLLOUT_NAME_BYTES + 1];
-    uint64_t waiting;             /* groups that it cannot draw yet */
-    uint64_t ready;               /* groups that it can draw */
-    uint64_t leased;              /* groups */
-    uint64_t done;                /* groups in the buffer that it has acknowledged */
-    uint64_t drawn, acknowledged; /* groups, since the beginning */
+    uint64_t waiting; /* groups that it cannot draw yet */
+    uint64_t ready;   /* groups that it can draw */
+    uint64_t leased;  /* groups */
+    uint64_t done;    /* groups in the buffer that it has acknowledged */
+    /* Groups, since the beginning. `drawn` counts each draw of a group, also one whose lease
+     * was released or expired, and one that no client has received. */
+    uint64_t drawn, acknowledged;
 } rp_rollout_consumer_info;
 
 /* A copy of the state. The counts from `acknowledged` on are those since the beginning. */
@@ -185,7 +188,7 @@ typedef struct rp_rollout_info {
     uint64_t acknowledged;            /* groups, by all consumers */
     uint64_t stale, evicted, aborted; /* groups */
     uint64_t expired_reservations, expired_leases;
-    /* Groups drawn, by their staleness at that time. */
+    /* Groups drawn, by their staleness at that time; each draw counts, as in `drawn`. */
     uint64_t staleness[RP_ROLLOUT_STALENESS_BUCKETS];
     size_t consumer_count;
     rp_rollout_consumer_info consumers[RP_ROLLOUT_CONSUMERS];

@@ -25,7 +25,8 @@ typedef struct rp_store_options {
     const rp_allocator *alloc; /* NULL: rp_allocator_default(). The struct is copied */
     /* A limit on the memory of all tables, 0 for none. It counts rp_trajectory_cost() of the
      * items, each chunk once, and for each table the index memory of removed items beyond
-     * 128 KiB. */
+     * 128 KiB. Rollouts do not count in it: they may take a third of it in addition. Without a
+     * limit they may take 8 GiB, or half of the machine's memory if that is less. */
     uint64_t max_bytes;
     rp_budget_policy policy;
     /* The seed of all random choices. Two stores with the same seed and the same sequence of

@@ -96,7 +96,7 @@ typedef enum rp_nest_kind {
     RP_NEST_LEAF = 0,
     RP_NEST_LIST = 1,
     RP_NEST_TUPLE = 2,
-    RP_NEST_DICT = 3,       /* flattened in byte order of the keys */
+    RP_NEST_DICT = 3,       /* flattened in the order of the keys, compared as bytes */
     RP_NEST_NAMEDTUPLE = 4, /* flattened in the order given */
 } rp_nest_kind;
 

@@ -176,7 +176,8 @@ class Server:
       tokens_file: tokens and their permissions; see docs/security.md.
       page_hosts: host names under which /metrics and /v1/info are served without credentials, in
         addition to IP addresses and names without a dot.
-      max_bytes: the most bytes that the items of all tables may take. 0: no limit.
+      max_bytes: the most bytes that the items of all tables may take. Rollouts may take a third of it in
+        addition. 0: no limit; rollouts then take at most 8 GiB, or half of the machine's memory.
       policy: what happens to an insert that would exceed `max_bytes`. "evict": the removers evict
         items; "block": it waits; "reject": it fails.
       seed: the seed of all random choices of the tables. 0: from the system.

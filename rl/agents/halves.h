@@ -13,8 +13,9 @@ typedef struct rp_halves {
     rp_agent_class type; /* with the name of the agent */
     rp_allocator alloc;
     int64_t batch;
-    int64_t update_ms;   /* the longest wait for a batch, which learners on other threads may
-                            have taken; 0: no limit. Set by make() */
+    int64_t update_ms;   /* set by make(). The longest wait for a batch; 0: no limit. Not 0 if
+                            learners on other threads draw from the table, too: they may draw
+                            the items that this wait is for, and runs are not reproducible */
     rp_table *table;     /* a reference */
     rp_actor *actor;     /* owned */
     rp_learner *learner; /* owned */
@@ -25,8 +26,8 @@ typedef struct rp_halves_options {
     const char *name; /* of the agent; static */
     rp_store *store;  /* gets the table "replay", or has it */
     const rp_replay_plan *plan;
-    /* Sets the learner and the actor of `halves`, whose table exists. What it has set when it
-     * fails is freed. */
+    /* Sets the learner and the actor of `halves`, whose table exists. If it fails,
+     * rp_halves_new() frees what it has set. */
     rp_status (*make)(rp_halves *halves, const void *options, rp_error *err);
     const void *options; /* of make() */
 } rp_halves_options;

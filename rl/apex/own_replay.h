@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How our own agents use the replay of Ape-X. */
+/* How DQN, DPG and SAC, the algorithms that Ape-X comes with, use the replay. */
 #ifndef RP_APEX_OWN_REPLAY_H
 #define RP_APEX_OWN_REPLAY_H
 
@@ -7,12 +7,13 @@
 #include "reprise/rl/settings.h"
 
 enum {
-    RP_OWN_IN_FLIGHT = 64, /* unconfirmed items of a copy */
+    RP_OWN_IN_FLIGHT = 64, /* unconfirmed items of one environment of an actor */
     RP_OWN_MUTATE_FOR = 4, /* updates whose priorities are sent together */
 };
 
-/* The samples that the rate limiter has to leave room for: those of a step of every actor, and
- * what the learner's sampler has drawn and not used. */
+/* The slack of the rate limiter, in samples: those for the items of one step of every actor but
+ * one (the table's own bound has room for that one), and those that the learner's sampler has
+ * drawn and the learner has not used yet. */
 double rp_own_slack(const rp_apex_making *making, const rp_settings_table *table);
 
 /* The environments of one actor. */

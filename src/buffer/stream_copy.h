@@ -30,8 +30,8 @@ static inline void rp_stream_copy(char *to, const char *from, size_t bytes)
     }
 }
 
-/* Orders the stores of earlier copies before later ones. Call it before another thread may read
- * the copies. */
+/* Orders the stores of earlier copies before all later stores. Call it before another thread
+ * may read the copies. */
 static inline void rp_stream_end(void)
 {
     _mm_sfence();

@@ -8,7 +8,8 @@
  * Invariants:
  *   J1  chunks holds the chunk of each slice, each once, in order of first appearance;
  *   J2  the extents are contiguous: each begins where the one before it ends;
- *   J3  a column that is_plain is one row, of the kind and at the place of its extent. */
+ *   J3  a column whose extent has is_plain is a single row; the extent has the dtype, the shape
+ *       and the address of this row. */
 #ifndef RP_CHUNK_TRAJECTORY_H
 #define RP_CHUNK_TRAJECTORY_H
 
@@ -46,21 +47,25 @@ size_t rp_trajectory_chunk_count(const rp_trajectory *trajectory);
 rp_chunk *rp_trajectory_get_chunk(const rp_trajectory *trajectory, size_t index);
 
 /* Checks a trajectory against a signature: number of columns, dtypes, shapes. If the signature
- * gives the shape of one step, a column may also be a sequence of such steps: Reverb's first
- * writer makes such items.
+ * gives the shape of one step, a column may also be a sequence of such steps: Reverb's
+ * `Writer`, the older of its two writers, makes such items.
  * RP_INVALID (names the column, what it has and what was expected). */
 RP_NODISCARD rp_status rp_trajectory_check(const rp_trajectory *trajectory,
                                            const rp_signature *signature, rp_error *err);
 
-/* The slices of a column. If the column is one row, of a scalar or a vector, that its chunk
- * stores uncompressed in its own block, then the extent says what the row is and where: reading
- * it takes no look at the chunk. */
+/* The slices of a column. A column is plain if its row can be read without reading the header
+ * of its chunk first. Then the extent has the dtype, shape and address of the row. Plain means:
+ *
+ *   - the column is one row, a scalar or a vector that has an rp_row_kind();
+ *   - the row is stored uncompressed, in the allocation of the rp_chunk itself;
+ *   - the row begins less than 2^16 bytes after the rp_chunk. */
 typedef struct rp_extent {
     uint32_t first_slice : 21;
     uint32_t squeeze : 1;
     uint32_t is_plain : 1;
-    uint32_t more; /* the number of slices; of a plain column, which has one slice, the kind of
-                      the row times 2^16 plus the distance of the row from its chunk in bytes */
+    uint32_t more; /* not plain: the number of slices. Plain: there is one slice; the upper 16
+                      bits are the rp_row_kind() of the row, the lower 16 bits how many bytes
+                      after the rp_chunk it begins */
 } rp_extent;
 
 static_assert(2 * RP_MAX_SLICES <= 1 << 21, "first_slice has 21 bits");
@@ -70,7 +75,7 @@ static inline uint32_t rp_extent_slices(const rp_extent *extent)
     return extent->is_plain ? 1 : extent->more;
 }
 
-static_assert(RP_UINT4 < 32, "a dtype, of which this is the largest, has 5 bits of a kind");
+static_assert(RP_UINT4 < 32, "the largest dtype fits into the 5 bits of a row kind");
 
 /* The kind of a row: dtype and shape, if it is a scalar or a vector with fewer than 2^10
  * elements; 0 otherwise. Rows of one kind have the same dtype and shape. */
@@ -97,8 +102,8 @@ struct rp_trajectory {
     rp_refcount refs;
     uint32_t chunk_count;
     uint16_t column_count; /* <= RP_MAX_COLUMNS */
-    uint16_t slice_image;  /* sixteenths of a byte: at most how many a checkpoint takes for a
-                              slice, on average */
+    uint16_t slice_image;  /* an upper bound on the bytes of a slice in a checkpoint, averaged
+                              over the slices of the trajectory; in sixteenths of a byte */
     uint32_t item_cost;    /* bytes that an item adds towards byte limits, without its chunks */
     size_t cost;           /* item_cost and the cost of its chunks, each once */
     size_t bytes;          /* wire bytes of the chunks */
@@ -108,14 +113,17 @@ struct rp_trajectory {
 
 /* At most how many bytes a checkpoint takes for parts of an item (durable/format/image.h). */
 enum {
-    RP_IMAGE_ITEM_BYTES = 54,  /* state, key, priority, time, sequence, turn, times sampled,
-                                  number of columns: 1 + 8 + 8 + 10 + 10 + 10 + 5 + 2 */
-    RP_IMAGE_SETS_BYTES = 10,  /* the slot in both dense sets, in the manifest */
+    RP_IMAGE_ITEM_BYTES = 54, /* state, key, priority, time, sequence, turn, times sampled,
+                                 number of columns: 1 + 8 + 8 + 10 + 10 + 10 + 5 + 2 */
+    RP_IMAGE_SETS_BYTES = 10, /* the slot of the item, in the manifest's lists of the dense sets
+                                 (dense_set.h) of sampler and remover: 5 + 5 */
     RP_IMAGE_CHUNK_BYTES = 15, /* a location: segment, offset, size */
-    RP_IMAGE_INDEX_BYTES = 5,  /* the chunk of a slice; 1 if it is that of the slice before */
-    RP_IMAGE_PARTS = 16,       /* slice_image is in these parts of a byte */
-    /* A slot without an item takes 6 bytes; a block of 256 slots has a header and an entry in
-     * the manifest. */
+    RP_IMAGE_INDEX_BYTES = 5,  /* the reference of a slice to its chunk; it takes only one byte
+                                  if the slice before has the same chunk */
+    RP_IMAGE_PARTS = 16,       /* the units of slice_image in a byte */
+    /* A slot without an item: 6 bytes for the slot, and 2 for its part of what each block of
+     * 256 slots has, a header and an entry in the manifest. Also counted for a slot with an
+     * item. */
     RP_IMAGE_SLOT_BYTES = 8,
 };
 
@@ -168,8 +176,9 @@ typedef struct rp_decoded_limit {
     const char *setting; /* the setting to raise, for the error text */
 } rp_decoded_limit;
 
-/* Returns an upper bound on the bytes of the strings of a column: for each slice, all strings
- * in its chunk count. SIZE_MAX if the sum is too large. */
+/* Returns an upper bound on the bytes of the strings of a column. It adds, for each slice, the
+ * bytes of all strings in the chunk's column from which the slice is, even of those outside the
+ * slice. SIZE_MAX if the sum is too large. */
 size_t rp_slices_string_bytes(const rp_slices *column);
 
 /* The number of slices of all columns. */

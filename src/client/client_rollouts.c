@@ -235,11 +235,9 @@ static rp_status find(rp_client *client, rp_string name, rp_rollouts **out, rp_e
 /* Reservations and leases whose time is over are not seen by the caller. */
 static void expire(rp_rollouts *rollouts)
 {
-    const rp_rollout_op op = {.kind = RP_ROLLOUT_EXPIRE, .now_ns = rp_wall_ns(NULL)};
-    rp_rollout_result result;
+    int64_t now_ns = rp_wall_ns(NULL);
 
-    if (rp_rollouts_next_expiry(rollouts) <= op.now_ns)
-        (void)!rp_rollouts_apply(rollouts, &op, &result, NULL);
+    while (rp_rollouts_expire(rollouts, now_ns) > 0) continue;
 }
 
 /* Ends a draw that its caller does not get. */

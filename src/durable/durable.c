@@ -264,13 +264,26 @@ static bool has_rollouts(rp_store *store)
     return count > 0;
 }
 
+/* The bound of all rollouts. With a disk tier, max_bytes also counts what is on disk, and
+ * rollouts are in memory. */
+static uint64_t most_rollout_bytes(rp_durable *d)
+{
+    uint64_t most = d->options.max_memory;
+    rp_store_info info;
+
+    rp_store_get_info(d->store, &info);
+    return most > 0 && (info.max_bytes == 0 || most < info.max_bytes)
+               ? rp_rollout_set_default_bytes(most)
+               : rp_rollout_set_most_bytes(rp_store_rollouts(d->store));
+}
+
 /* Loads a checkpoint, redoes the journal and applies the configured tables. `*before`: the LSN
  * of the checkpoint. `*changed`: a configured table is not as it was saved. */
 static rp_status load(rp_durable *d, rp_recovery *r, uint64_t *before, bool *changed,
                       rp_error *err)
 {
     rp_rollout_set *set = rp_store_rollouts(d->store);
-    uint64_t most_bytes = rp_rollout_set_most_bytes(set);
+    uint64_t most_bytes = most_rollout_bytes(d);
     rp_configured configured;
     rp_status st = rp_configured_read(&configured, &d->alloc, d->store, err);
 

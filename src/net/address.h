@@ -9,8 +9,8 @@
 
 enum {
     RP_ADDRESS_HOST_BYTES = 254,
-    RP_ADDRESS_ENDPOINTS = 16, /* most addresses of one name that are tried */
-    RP_ADDRESS_LIST_MAX = 1024 /* most shards of a client */
+    RP_ADDRESS_ENDPOINTS = 16, /* only the first 16 addresses of a name are used */
+    RP_ADDRESS_LIST_MAX = 1024 /* a client has at most this many shards */
 };
 
 /* One server. A plain value. */
@@ -35,8 +35,8 @@ typedef struct rp_endpoints {
     size_t count; /* at least one after a success */
 } rp_endpoints;
 
-/* Resolves an address that needs no lookup: a path, a numeric address, or "localhost". False:
- * the host is another name. */
+/* Resolves an address that needs no lookup: a path, a numeric address, or "localhost".
+ * Returns false if the host is any other name, which needs a lookup. */
 bool rp_address_resolve_now(const rp_address *address, rp_endpoints *out);
 /* Looks up the name of the host, which may take long. RP_NOT_FOUND, RP_UNAVAILABLE (no name
  * server responds), RP_NO_RESOURCE. */

@@ -8,6 +8,7 @@
  *   consumer  1 name | 2 waiting | 3 ready | 4 leased | 5 done | 6 drawn | 7 acknowledged */
 #include "rollouts/rollout_messages.h"
 #include "rollouts/rollout_op_inside.h"
+#include "rollouts/rollout_set.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/fields.h"
@@ -77,6 +78,7 @@ void rp_rollout_entry_write(rp_buf *out, const rp_rollouts_entry *entry)
 typedef struct entry_reader {
     rp_rollouts_entry entry;
     rp_rollout_info info;
+    rp_bytes options_bytes; /* the last ones count, and only they are parsed */
     rp_rollout_options *options;
     rp_string cursors[RP_ROLLOUT_CURSORS];
 } entry_reader;
@@ -115,17 +117,13 @@ static bool read_staleness(const rp_pb_field *f, rp_rollout_info *info)
 }
 
 /* Reads a field with a length. */
-static rp_status read_bytes(const rp_allocator *alloc, const rp_pb_field *f, entry_reader *r,
-                            rp_error *err)
+static rp_status read_bytes(const rp_pb_field *f, entry_reader *r, rp_error *err)
 {
     rp_string text = {(const char *)f->data, f->size};
 
     switch (f->number) {
     case 1: return rp_wire_read_text(f, "the name of the rollouts", &r->entry.name, err);
-    case 2:
-        if (r->options != NULL) rp_rollout_options_free(r->options, alloc);
-        r->options = NULL;
-        return rp_rollout_options_read(alloc, f->data, f->size, &r->options, err);
+    case 2: r->options_bytes = (rp_bytes){f->data, f->size}; return RP_OK;
     case 19: return read_staleness(f, &r->info) ? RP_OK : rp_wire_malformed(err, response_name);
     case 20: return read_consumer(f, &r->info) ? RP_OK : rp_wire_malformed(err, response_name);
     case 21:
@@ -152,11 +150,15 @@ static rp_status read_entry(const rp_allocator *alloc, const rp_pb_field *messag
     if (rp_pb_is(&f, number_, RP_PB_VARINT)) r->info.field = f.value;
         NUMBERS(READ)
 #undef READ
-        if (f.type == RP_PB_BYTES) st = read_bytes(alloc, &f, r, err);
+        if (f.type == RP_PB_BYTES) st = read_bytes(&f, r, err);
     }
     if (st != RP_OK) return st;
-    if (step != RP_PB_END || r->options == NULL || !rp_rollout_is_name(r->entry.name))
+    if (step != RP_PB_END || r->options_bytes.data == NULL ||
+        !rp_rollout_is_name(r->entry.name))
         return rp_wire_malformed(err, response_name);
+    st = rp_rollout_options_read(alloc, r->options_bytes.data, r->options_bytes.size,
+                                 &r->options, err);
+    if (st != RP_OK) return st;
     r->info.groups = r->info.reserved + r->info.partial + r->info.complete + r->info.leased;
     r->entry.options = r->options;
     r->entry.info = &r->info;
@@ -169,12 +171,18 @@ rp_status rp_rollout_entries_read(const rp_allocator *alloc, const uint8_t *data
 {
     rp_pb_reader reader = rp_pb_open(data, size);
     rp_status st = RP_OK;
+    size_t count = 0;
     entry_reader r;
     rp_pb_step step;
     rp_pb_field f;
 
     while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD && st == RP_OK) {
         if (!rp_pb_is(&f, 1, RP_PB_BYTES)) continue;
+        if (count++ == RP_ROLLOUT_SET_COUNT) {
+            st = rp_fail(err, RP_INVALID, "%s has more than %d rollouts", response_name,
+                         RP_ROLLOUT_SET_COUNT);
+            break;
+        }
         memset(&r, 0, sizeof r);
         st = read_entry(alloc, &f, &r, err);
         if (st == RP_OK) call->on_entry(call->ctx, &r.entry);

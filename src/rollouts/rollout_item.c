@@ -109,21 +109,22 @@ static rp_rollout_stored *new_stored(const rp_allocator *alloc, size_t count)
     return item;
 }
 
+static uint64_t column_cost(const rp_rollout_column *column)
+{
+    return RP_ROLLOUT_COLUMN_COST + column->name.size +
+           rp_rollout_tensor_bytes(&column->tensor);
+}
+
 static void count_bytes(rp_rollout_stored *item)
 {
     item->bytes = RP_ROLLOUT_ITEM_COST;
-    item->tensor_bytes = 0;
-    for (size_t i = 0; i < item->view.column_count; i++) {
-        size_t bytes = rp_rollout_tensor_bytes(&item->columns[i].tensor);
-
-        item->tensor_bytes += bytes;
-        item->bytes += RP_ROLLOUT_COLUMN_COST + item->columns[i].name.size + bytes;
-    }
+    for (size_t i = 0; i < item->view.column_count; i++)
+        item->bytes += column_cost(&item->columns[i]);
 }
 
-rp_rollout_stored *rp_rollout_stored_new(const rp_allocator *alloc,
-                                         const rp_rollout_column *columns, size_t count,
-                                         int64_t first_version, int64_t last_version)
+rp_rollout_stored *rp_rollout_stored_borrow(const rp_allocator *alloc,
+                                            const rp_rollout_column *columns, size_t count,
+                                            int64_t first_version, int64_t last_version)
 {
     rp_rollout_stored *item = new_stored(alloc, count);
 
@@ -135,14 +136,30 @@ rp_rollout_stored *rp_rollout_stored_new(const rp_allocator *alloc,
         memcpy(item->columns, columns, count * sizeof *columns);
         qsort(item->columns, count, sizeof *columns, compare_columns);
     }
-    for (size_t i = 0; i < count; i++) {
-        item->values[i] = copy_column(alloc, &item->columns[i]);
-        if (item->values[i] != NULL) continue;
-        rp_rollout_stored_unref(item);
-        return NULL;
-    }
     count_bytes(item);
     return item;
+}
+
+bool rp_rollout_stored_copy(rp_rollout_stored *item)
+{
+    for (size_t i = 0; i < item->view.column_count; i++) {
+        assert(item->values[i] == NULL);
+        item->values[i] = copy_column(&item->alloc, &item->columns[i]);
+        if (item->values[i] == NULL) return false;
+    }
+    return true;
+}
+
+rp_rollout_stored *rp_rollout_stored_new(const rp_allocator *alloc,
+                                         const rp_rollout_column *columns, size_t count,
+                                         int64_t first_version, int64_t last_version)
+{
+    rp_rollout_stored *item =
+        rp_rollout_stored_borrow(alloc, columns, count, first_version, last_version);
+
+    if (item == NULL || rp_rollout_stored_copy(item)) return item;
+    rp_rollout_stored_unref(item);
+    return NULL;
 }
 
 void rp_rollout_stored_unref(rp_rollout_stored *item)
@@ -161,92 +178,108 @@ static bool same_values(const rp_tensor *a, const rp_tensor *b)
            (bytes == 0 || a->data == b->data || memcmp(a->data, b->data, bytes) == 0);
 }
 
-/* Counts the columns of both items together; sets `*is_new` if `more` has other ones. */
+/* Compares the columns that both items have; sets join->is_new if `more` has other ones. */
 static rp_status survey(const rp_rollout_stored *item, const rp_rollout_stored *more,
-                        rp_rollout_join *join, size_t *total, bool *is_new)
+                        rp_rollout_join *join)
 {
     size_t i = 0;
 
-    *total = item->view.column_count;
     for (size_t k = 0; k < more->view.column_count; k++) {
         const rp_rollout_column *column = &more->columns[k];
 
         while (i < item->view.column_count &&
                rp_rollout_compare(item->columns[i].name, column->name) < 0)
             i++;
-        if (i == item->view.column_count ||
-            !rp_rollout_equal(item->columns[i].name, column->name)) {
-            (*total)++;
-            *is_new = true;
-            continue;
+        if (i < item->view.column_count &&
+            rp_rollout_equal(item->columns[i].name, column->name)) {
+            if (same_values(&item->columns[i].tensor, &column->tensor)) continue;
+            join->column = column->name;
+            if (!join->replace) return RP_EXISTS;
         }
-        if (same_values(&item->columns[i].tensor, &column->tensor)) continue;
-        *is_new = true;
-        join->column = column->name;
-        if (!join->replace) return RP_EXISTS;
+        join->is_new = true;
     }
     return RP_OK;
 }
 
-static void take(rp_rollout_stored *to, size_t at, const rp_rollout_stored *from, size_t index)
+/* The columns of two items in the order of their names. Those of `more` count if both have one.
+ */
+typedef struct merger {
+    const rp_rollout_stored *item, *more;
+    size_t i, k; /* the next ones */
+} merger;
+
+/* Returns the item that has the next column, and its index there. NULL: at the end. */
+static const rp_rollout_stored *next_column(merger *m, size_t *index)
 {
-    assert(at < to->view.column_count && index < from->view.column_count);
-    to->columns[at] = from->columns[index];
-    to->values[at] = from->values[index];
-    rp_refcount_inc(&to->values[at]->refs);
+    bool has_item = m->i < m->item->view.column_count;
+    bool has_more = m->k < m->more->view.column_count;
+    int order;
+
+    if (!has_item && !has_more) return NULL;
+    order = !has_item ? 1
+            : !has_more
+                ? -1
+                : rp_rollout_compare(m->item->columns[m->i].name, m->more->columns[m->k].name);
+    *index = order < 0 ? m->i : m->k;
+    m->i += order <= 0;
+    m->k += order >= 0;
+    return order < 0 ? m->item : m->more;
 }
 
-/* Merges the columns; those of `more` count if both have one. */
-static void merge(rp_rollout_stored *to, const rp_rollout_stored *item,
-                  const rp_rollout_stored *more)
+rp_status rp_rollout_stored_measure(const rp_rollout_stored *item,
+                                    const rp_rollout_stored *more, rp_rollout_join *join)
 {
-    size_t i = 0, k = 0;
-
-    for (size_t at = 0; at < to->view.column_count; at++) {
-        int order = i == item->view.column_count ? 1
-                    : k == more->view.column_count
-                        ? -1
-                        : rp_rollout_compare(item->columns[i].name, more->columns[k].name);
-
-        if (order < 0)
-            take(to, at, item, i);
-        else
-            take(to, at, more, k);
-        i += order <= 0;
-        k += order >= 0;
-    }
-}
-
-rp_status rp_rollout_stored_join(const rp_rollout_stored *item, const rp_rollout_stored *more,
-                                 rp_rollout_join *join)
-{
-    int64_t first = item->view.first_version, last = item->view.last_version;
-    rp_rollout_stored *joined;
-    bool is_new = false;
-    size_t total;
+    merger m = {.item = item, .more = more};
+    const rp_rollout_stored *from;
+    uint64_t tensor_bytes = 0;
+    size_t index;
     rp_status st;
 
-    join->joined = NULL;
+    join->first_version = item->view.first_version;
+    join->last_version = item->view.last_version;
+    if (join->versions && more->view.first_version < join->first_version)
+        join->first_version = more->view.first_version;
+    if (join->versions && more->view.last_version > join->last_version)
+        join->last_version = more->view.last_version;
+    join->is_new = join->first_version < item->view.first_version ||
+                   join->last_version > item->view.last_version;
     join->column = (rp_string){"", 0};
-    if (join->versions && more->view.first_version < first) first = more->view.first_version;
-    if (join->versions && more->view.last_version > last) last = more->view.last_version;
-    st = survey(item, more, join, &total, &is_new);
+    st = survey(item, more, join);
     if (st != RP_OK) return st;
-    if (!is_new && first == item->view.first_version && last == item->view.last_version)
-        return RP_OK;
-    if (total > RP_ROLLOUT_COLUMNS) return RP_INVALID;
-    joined = new_stored(&item->alloc, total);
-    if (joined == NULL) return RP_NO_RESOURCE;
-    merge(joined, item, more);
-    joined->view.first_version = first;
-    joined->view.last_version = last;
-    count_bytes(joined);
-    if (joined->tensor_bytes > RP_ROLLOUT_ITEM_BYTES) {
-        rp_rollout_stored_unref(joined);
-        return RP_INVALID;
+    join->columns = 0;
+    join->bytes = RP_ROLLOUT_ITEM_COST;
+    while ((from = next_column(&m, &index)) != NULL) {
+        join->columns++;
+        join->bytes += column_cost(&from->columns[index]);
+        tensor_bytes += rp_rollout_tensor_bytes(&from->columns[index].tensor);
     }
-    join->joined = joined;
-    return RP_OK;
+    return join->columns <= RP_ROLLOUT_COLUMNS && tensor_bytes <= RP_ROLLOUT_ITEM_BYTES
+               ? RP_OK
+               : RP_INVALID;
+}
+
+rp_rollout_stored *rp_rollout_stored_join(const rp_rollout_stored *item,
+                                          const rp_rollout_stored *more,
+                                          const rp_rollout_join *join)
+{
+    rp_rollout_stored *joined = new_stored(&item->alloc, join->columns);
+    merger m = {.item = item, .more = more};
+
+    assert(join->is_new && join->columns >= item->view.column_count);
+    if (joined == NULL) return NULL;
+    for (size_t at = 0; at < join->columns; at++) {
+        size_t index = 0;
+        const rp_rollout_stored *from = next_column(&m, &index);
+
+        joined->columns[at] = from->columns[index];
+        joined->values[at] = from->values[index];
+        rp_refcount_inc(&joined->values[at]->refs);
+    }
+    joined->view.first_version = join->first_version;
+    joined->view.last_version = join->last_version;
+    count_bytes(joined);
+    assert(joined->bytes == join->bytes);
+    return joined;
 }
 
 const rp_rollout_column *rp_rollout_item_column(const rp_rollout_item *item, rp_string name)

@@ -39,8 +39,7 @@ typedef struct rp_rollout_stored {
     rp_rollout_item view; /* first: a rp_rollout_item is the address of its item */
     rp_refcount refs;
     rp_allocator alloc;
-    uint64_t bytes;        /* that it costs */
-    uint64_t tensor_bytes; /* of all columns */
+    uint64_t bytes; /* that it costs */
     rp_rollout_value **values;
     rp_rollout_column columns[];
 } rp_rollout_stored;
@@ -55,26 +54,40 @@ static inline bool rp_rollout_equal(rp_string a, rp_string b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-/* Copies columns, which were checked, into a new item. Returns owned; NULL if there is no
- * memory. */
+/* Makes an item whose columns, which were checked, borrow names and data. It can be measured,
+ * and joined once rp_rollout_stored_copy() has copied them. NULL if there is no memory. */
+rp_rollout_stored *rp_rollout_stored_borrow(const rp_allocator *alloc,
+                                            const rp_rollout_column *columns, size_t count,
+                                            int64_t first_version, int64_t last_version);
+/* Copies the names and the data, once. False if there is no memory; then free the item. */
+RP_NODISCARD bool rp_rollout_stored_copy(rp_rollout_stored *item);
+/* Both. Returns owned. */
 rp_rollout_stored *rp_rollout_stored_new(const rp_allocator *alloc,
                                          const rp_rollout_column *columns, size_t count,
                                          int64_t first_version, int64_t last_version);
 void rp_rollout_stored_unref(rp_rollout_stored *item); /* NULL is fine */
 
-/* How rp_rollout_stored_join() joins two items. */
+/* How two items are joined. */
 typedef struct rp_rollout_join {
-    bool versions;             /* joins the versions too */
-    bool replace;              /* columns that differ are replaced */
-    rp_rollout_stored *joined; /* result, owned; NULL: nothing is new */
-    rp_string column;          /* result: of the status */
+    bool versions; /* joins the versions too */
+    bool replace;  /* columns that differ are replaced */
+    /* The results. */
+    bool is_new;      /* `more` has something that the item has not */
+    uint64_t bytes;   /* that the joined item costs */
+    size_t columns;   /* of the joined item */
+    rp_string column; /* of the status */
+    int64_t first_version, last_version;
 } rp_rollout_join;
 
-/* RP_EXISTS (join->column has other values), RP_INVALID (too many columns or bytes),
- * RP_NO_RESOURCE. */
-RP_NODISCARD rp_status rp_rollout_stored_join(const rp_rollout_stored *item,
-                                              const rp_rollout_stored *more,
-                                              rp_rollout_join *join);
+/* Computes the results. `more` may be borrowed. RP_EXISTS (join->column has other values),
+ * RP_INVALID (too many columns or bytes). */
+RP_NODISCARD rp_status rp_rollout_stored_measure(const rp_rollout_stored *item,
+                                                 const rp_rollout_stored *more,
+                                                 rp_rollout_join *join);
+/* Makes the item that was measured. Returns owned; NULL if there is no memory. */
+rp_rollout_stored *rp_rollout_stored_join(const rp_rollout_stored *item,
+                                          const rp_rollout_stored *more,
+                                          const rp_rollout_join *join);
 
 /* Finds a column of an item. NULL if there is none. */
 const rp_rollout_column *rp_rollout_item_column(const rp_rollout_item *item, rp_string name);

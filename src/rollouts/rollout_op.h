@@ -34,8 +34,9 @@ typedef enum rp_rollout_op_kind {
      * have drawn it keep the old one. RP_ROLLOUT_REPEATED and RP_ROLLOUT_GONE as above.
      * RP_NOT_FOUND (no such group or item), RP_EXISTS, RP_INVALID as above. May wait. */
     RP_ROLLOUT_UPDATE = 4,
-    /* Sets the version. If it is not above the current one, nothing changes and the outcome is
-     * RP_ROLLOUT_REPEATED: a call that is repeated late does no harm. */
+    /* Sets the version, and drops stale groups, at most RP_ROLLOUT_STEP of them: the result
+     * says if more are left. If the version is not above the current one, nothing changes and
+     * the outcome is RP_ROLLOUT_REPEATED: a call that is repeated late does no harm. */
     RP_ROLLOUT_ADVANCE = 5,
     /* Leases groups to `consumer` until now_ns + ttl_ns: at most `groups` of those that are
      * ready, in the order of the options. If `column` is not empty, the draw ends before the
@@ -55,20 +56,22 @@ typedef enum rp_rollout_op_kind {
     RP_ROLLOUT_RELEASE = 8,
     /* The lease now ends at now_ns + ttl_ns. RP_NOT_FOUND, RP_PRECONDITION as above. */
     RP_ROLLOUT_RENEW = 9,
-    /* Ends the reservations and leases whose time is over. A group with an expired reservation
-     * is removed. Nothing else expires them. At most RP_ROLLOUT_EXPIRES at a time; those with
-     * the earliest times first, reservations before leases. */
+    /* Drops the stale groups that an advance has left, removes the groups whose reservation is
+     * over, and ends the leases whose time is over, in this order, those with the earliest
+     * versions and times first. Nothing else expires them. Ends when RP_ROLLOUT_STEP groups,
+     * those of leases included, have changed; the last lease may have more. */
     RP_ROLLOUT_EXPIRE = 10,
     /* Stores `data` under the name `cursor`, such as the position of a data loader; empty data
      * removes it. RP_NO_RESOURCE (RP_ROLLOUT_CURSORS others). */
     RP_ROLLOUT_SET_CURSOR = 11,
-    /* Replaces the options. group_size, first_version and consumers can change only while there
-     * are no groups: RP_PRECONDITION. RP_INVALID. */
+    /* Replaces the options, and drops stale groups as RP_ROLLOUT_ADVANCE does. group_size,
+     * first_version and consumers can change only while there are no groups: RP_PRECONDITION.
+     * RP_INVALID. */
     RP_ROLLOUT_CONFIGURE = 12,
 } rp_rollout_op_kind;
 
 enum {
-    RP_ROLLOUT_EXPIRES = 1024,
+    RP_ROLLOUT_STEP = 1024, /* groups that an operation drops or expires under one lock */
     /* A bound on the encoding of an operation. */
     RP_ROLLOUT_OP_BYTES = RP_ROLLOUT_ITEM_BYTES + RP_ROLLOUT_COLUMNS * 512,
 };

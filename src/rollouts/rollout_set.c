@@ -30,7 +30,7 @@ rp_rollout_set *rp_rollout_set_new(const rp_allocator *alloc, uint64_t seed)
     set->seed = seed;
     rp_mutex_init(&set->mu, RP_RANK_ROLLOUT_SET);
     rp_mutex_init(&set->common.mu, RP_RANK_ROLLOUT_COMMON);
-    set->common.most_bytes = RP_ROLLOUT_SET_BYTES;
+    set->common.most_bytes = rp_rollout_set_default_bytes(0);
     return set;
 }
 
@@ -67,6 +67,14 @@ void rp_rollout_set_free(rp_rollout_set *set)
     rp_mutex_deinit(&set->common.mu);
     rp_mutex_deinit(&set->mu);
     rp_release(&alloc, set, sizeof *set);
+}
+
+uint64_t rp_rollout_set_default_bytes(uint64_t bytes)
+{
+    uint64_t half = rp_machine_memory() / 2;
+
+    if (bytes > 0) return bytes / 3;
+    return half > 0 && half < RP_ROLLOUT_SET_BYTES ? half : RP_ROLLOUT_SET_BYTES;
 }
 
 void rp_rollout_set_set_most_bytes(rp_rollout_set *set, uint64_t most_bytes)
@@ -135,7 +143,8 @@ static rp_status share_bytes(rp_rollout_set *set, uint64_t bytes, rp_error *err)
     if (fits) return RP_OK;
     return rp_fail(err, RP_NO_RESOURCE,
                    "max_bytes %" PRIu64 " and those of other rollouts, %" PRIu64
-                   ", exceed the limit of %" PRIu64 " for all rollouts",
+                   ", exceed the limit of %" PRIu64
+                   " for all rollouts: lower max_bytes, or give the store more memory",
                    bytes, shared, most);
 }
 
@@ -264,4 +273,14 @@ size_t rp_rollout_set_list(rp_rollout_set *set, rp_rollouts *out[RP_ROLLOUT_SET_
     for (size_t i = 0; i < count; i++) out[i] = rp_rollouts_ref(set->all[i]);
     rp_mutex_unlock(&set->mu);
     return count;
+}
+
+bool rp_rollout_set_is_full(rp_rollout_set *set)
+{
+    bool is_full;
+
+    rp_mutex_lock(&set->mu);
+    is_full = set->count == RP_ROLLOUT_SET_COUNT;
+    rp_mutex_unlock(&set->mu);
+    return is_full;
 }

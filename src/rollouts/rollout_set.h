@@ -10,8 +10,9 @@
 
 #include "rollouts/rollouts.h"
 
-enum { RP_ROLLOUT_SET_COUNT = 256 };             /* the most rollouts of a set */
-#define RP_ROLLOUT_SET_BYTES ((uint64_t)8 << 30) /* the default of most_bytes */
+enum { RP_ROLLOUT_SET_COUNT = 256 }; /* the most rollouts of a set */
+/* most_bytes of a set whose owner has no bound on its memory, unless the machine is small. */
+#define RP_ROLLOUT_SET_BYTES ((uint64_t)8 << 30)
 
 typedef struct rp_rollout_set rp_rollout_set;
 
@@ -22,7 +23,11 @@ void rp_rollout_set_free(rp_rollout_set *set); /* NULL is fine */
 /* Closes all rollouts: all waits and later operations end with RP_CANCELLED. */
 void rp_rollout_set_close(rp_rollout_set *set);
 
-/* Bounds the sum of max_bytes. Rollouts that exist stay, even if they exceed it. */
+/* The default of most_bytes: a third of `bytes`, which bounds the other memory of the owner. 0:
+ * there is no bound; then RP_ROLLOUT_SET_BYTES, but at most half of the machine's memory. */
+uint64_t rp_rollout_set_default_bytes(uint64_t bytes);
+/* Bounds the sum of max_bytes, at first to the default without a bound. Rollouts that exist
+ * stay, even if they exceed it. */
 void rp_rollout_set_set_most_bytes(rp_rollout_set *set, uint64_t most_bytes);
 uint64_t rp_rollout_set_most_bytes(rp_rollout_set *set);
 
@@ -55,6 +60,8 @@ rp_rollouts *rp_rollout_set_find(rp_rollout_set *set, rp_string name);
 /* Closes the rollouts and removes them. RP_NOT_FOUND. */
 RP_NODISCARD rp_status rp_rollout_set_drop(rp_rollout_set *set, rp_string name, uint64_t *lsn,
                                            rp_error *err);
+/* True if the set has RP_ROLLOUT_SET_COUNT rollouts. */
+bool rp_rollout_set_is_full(rp_rollout_set *set);
 /* Writes references to all, in the order of their names. Returns their count. */
 size_t rp_rollout_set_list(rp_rollout_set *set, rp_rollouts *out[RP_ROLLOUT_SET_COUNT]);
 

@@ -5,11 +5,16 @@
  * is an operation, so a log of the operations that changed it, redone from an image, gives the
  * same state. An operation that fails or has to wait changes nothing.
  *
- * Reference counted; any thread. One lock (rank RP_RANK_ROLLOUTS), held for one operation.
- * Columns are copied before the lock is taken and freed after it is released; readers share
- * them. A draw of k groups takes O(k log n) and one step for each item; one that has to wait
- * takes O(1) and allocates nothing. Other operations take O(log n) for each group that they
- * change, plus one step for each column of one item. */
+ * An advance that makes many groups stale drops the first RP_ROLLOUT_STEP of them. Each
+ * RP_ROLLOUT_EXPIRE after it drops as many more. Until they are gone, operations that could see
+ * a stale group do not begin; those on leases and cursors do. The functions below apply these
+ * steps one by one and release the lock in between.
+ *
+ * Reference counted; any thread. One lock (rank RP_RANK_ROLLOUTS), held for one step.
+ * Columns are copied and encoded without the lock, once the operation need not wait, and freed
+ * without it; readers share them. A draw of k groups takes O(k log n) and one step for each
+ * item; one that has to wait takes O(1) and allocates nothing. Other operations take O(log n)
+ * for each group that they change, plus one step for each column of one item. */
 #ifndef RP_ROLLOUTS_ROLLOUTS_H
 #define RP_ROLLOUTS_ROLLOUTS_H
 
@@ -52,23 +57,32 @@ typedef struct rp_rollout_result {
     rp_rollout_outcome outcome;
     bool changed;  /* the state: a journal logs the operation */
     bool releases; /* operations that wait may go on now */
-    uint64_t lsn;  /* from the log; if nothing changed, that of the last operation. 0: none */
+    /* Stale groups are left. After RP_DEADLINE they are what the operation waits for: apply
+     * RP_ROLLOUT_EXPIRE, or call rp_rollouts_apply_once() again. */
+    bool goes_on;
+    bool has_effect; /* of rp_rollouts_apply_once(): only the stale groups are left to drop */
+    uint64_t lsn;    /* from the log; if nothing changed, that of the last operation. 0: none */
     rp_rollout_fate fate; /* of the group, after a reserve, abort, put or update */
     int64_t version;      /* the current one */
     /* On RP_DEADLINE, why the operation would have to wait. */
     rp_rollout_waiting waiting;
     rp_rollout_batch *batch; /* of a draw; owned by the caller */
-    /* Groups that the operation removed. */
+    /* Groups that the operation removed. An advance that takes several steps counts all groups
+     * that were dropped as stale until none was left, also those that others have dropped. */
     uint64_t acknowledged, stale, evicted, expired;
     uint64_t expired_leases;
+    uint64_t expired_lease_groups; /* groups of these leases */
+    uint64_t all_stale;            /* dropped as stale since the beginning */
 } rp_rollout_result;
 
 /* The log of the operations, which the journal implements. */
 typedef struct rp_rollout_log {
     /* Appends an operation that changed the state. Under the lock of the rollouts, in the order
-     * of effect. Returns the LSN of the record, > 0. Cannot fail. */
+     * of effect. `encoded` has the encoding of a large operation, made before the lock was
+     * taken, or is bad for lack of memory; NULL: the function encodes the operation. Returns
+     * the LSN of the record, > 0. Cannot fail. */
     uint64_t (*changed)(struct rp_rollout_log *log, const rp_rollouts *rollouts,
-                        const rp_rollout_op *op);
+                        const rp_rollout_op *op, const rp_buf *encoded);
     /* Logs new and dropped rollouts. Under the lock of the set. */
     uint64_t (*created)(struct rp_rollout_log *log, const rp_rollouts *rollouts,
                         const rp_rollout_options *options);
@@ -87,12 +101,32 @@ void rp_rollouts_unref(rp_rollouts *rollouts); /* NULL is fine */
 /* Borrowed, valid as long as the rollouts. */
 rp_string rp_rollouts_name(const rp_rollouts *rollouts);
 
-/* Executes an operation. `*result` is written whatever the status is.
+/* Executes an operation, in as many steps as it needs. `*result` is written whatever the status
+ * is.
  * RP_DEADLINE: it would have to wait; result->waiting says why, and the text of the error what
  * would release it. RP_CANCELLED: closed. RP_NO_RESOURCE: memory, or a bound that no other
  * operation can lift. RP_INVALID, and the statuses of the kind. */
 RP_NODISCARD rp_status rp_rollouts_apply(rp_rollouts *rollouts, const rp_rollout_op *op,
                                          rp_rollout_result *result, rp_error *err);
+
+enum { RP_ROLLOUT_STEPS = 2 }; /* of rp_rollouts_apply_once() */
+
+/* As rp_rollouts_apply(), but drops stale groups in at most RP_ROLLOUT_STEPS steps. If some are
+ * left then, returns RP_DEADLINE with result->goes_on: call it again with the same operation
+ * and the same result. Zero-initialise the result before the first call. Between the calls,
+ * result->has_effect says whether the operation has had its effect: it can then not fail except
+ * with RP_CANCELLED, and its columns and options are not used again. */
+RP_NODISCARD rp_status rp_rollouts_apply_once(rp_rollouts *rollouts, const rp_rollout_op *op,
+                                              rp_rollout_result *result, rp_error *err);
+
+/* Executes one step: the operation as the log has it. For redo. RP_DEADLINE with
+ * result->goes_on: stale groups are in its way. */
+RP_NODISCARD rp_status rp_rollouts_apply_step(rp_rollouts *rollouts, const rp_rollout_op *op,
+                                              rp_rollout_result *result, rp_error *err);
+
+/* Applies one RP_ROLLOUT_EXPIRE if it has an effect at this time. Returns the number of groups
+ * and leases that it has removed, dropped or ended. */
+size_t rp_rollouts_expire(rp_rollouts *rollouts, int64_t now_ns);
 
 /* As rp_rollouts_apply(), but waits. While it waits, it applies RP_ROLLOUT_EXPIRE when a time
  * is over. op->now_ns is the time of the call. RP_DEADLINE as above, RP_CANCELLED. */
@@ -103,7 +137,8 @@ RP_NODISCARD rp_status rp_rollouts_apply_wait(rp_rollouts *rollouts, const rp_ro
 /* All waits, and all later operations, end with RP_CANCELLED. */
 void rp_rollouts_close(rp_rollouts *rollouts);
 
-/* The time at which RP_ROLLOUT_EXPIRE next has an effect; INT64_MAX: none is known. */
+/* The time at which RP_ROLLOUT_EXPIRE next has an effect; 0: now, as stale groups are left;
+ * INT64_MAX: none is known. */
 int64_t rp_rollouts_next_expiry(rp_rollouts *rollouts);
 
 void rp_rollouts_get_info(rp_rollouts *rollouts, rp_rollout_info *out);

@@ -97,16 +97,29 @@ rp_status rp_rollout_work_begin(rp_rollout_work *w, rp_rollouts *r, const rp_rol
 
     *result = (rp_rollout_result){.outcome = RP_ROLLOUT_DONE};
     *w = (rp_rollout_work){.r = r, .op = op, .result = result, .err = err};
+    rp_buf_init(&w->record, &r->alloc);
     if (st != RP_OK || !has_item) return st;
-    w->item = rp_rollout_stored_new(&r->alloc, op->columns, op->column_count, op->first_version,
-                                    op->last_version);
+    w->item = rp_rollout_stored_borrow(&r->alloc, op->columns, op->column_count,
+                                       op->first_version, op->last_version);
     return w->item != NULL ? RP_OK : rp_fail_memory(err, sizeof *w->item);
+}
+
+/* Copies the columns, and encodes the operation for the log. */
+static rp_status copy_item(rp_rollout_work *w, bool is_logged)
+{
+    assert(w->item != NULL && !w->is_copied);
+    if (!rp_rollout_stored_copy(w->item)) return rp_fail_memory(w->err, w->item->bytes);
+    w->is_copied = true;
+    w->has_record = is_logged;
+    if (is_logged) rp_rollout_op_write(&w->record, w->op);
+    return RP_OK;
 }
 
 void rp_rollout_work_end(rp_rollout_work *w)
 {
     rp_rollout_stored_unref(w->item);
     rp_rollout_stored_unref(w->replaced);
+    rp_buf_deinit(&w->record);
     while (w->removed != NULL) {
         rp_rollout_group *next = w->removed->next;
 
@@ -138,6 +151,20 @@ static rp_status dispatch(rp_rollout_work *w)
     case RP_ROLLOUT_CONFIGURE: return rp_rollout_do_configure(w);
     }
     return RP_INVALID;
+}
+
+/* True if the operation could see a stale group that is still to be dropped (G9). */
+static bool sees_stale(rp_rollout_op_kind kind)
+{
+    return kind == RP_ROLLOUT_RESERVE || kind == RP_ROLLOUT_ABORT || kind == RP_ROLLOUT_PUT ||
+           kind == RP_ROLLOUT_UPDATE || kind == RP_ROLLOUT_DRAW || kind == RP_ROLLOUT_CONFIGURE;
+}
+
+static rp_status goes_on(const rp_rollout_work *w)
+{
+    w->result->goes_on = true;
+    return rp_fail(w->err, RP_DEADLINE, "rollouts '%.*s': stale groups are being dropped",
+                   (int)w->r->name->size, w->r->name->text);
 }
 
 enum {
@@ -173,12 +200,17 @@ rp_status rp_rollout_execute(rp_rollout_work *w)
                        r->name->text);
     assert(rp_mutex_is_held(&r->mu));
     assert(w->removed == NULL && w->forgotten == NULL && w->replaced == NULL);
+    if (r->has_stale && sees_stale(w->op->kind)) return goes_on(w);
     st = dispatch(w);
+    if (w->needs_copy && !w->is_copied) return st;
     assert(st == RP_OK || !w->result->changed); /* a failed operation changes nothing */
     w->result->version = r->version;
+    w->result->all_stale = r->stale;
+    w->result->goes_on = st == RP_OK && r->has_stale;
     if (st == RP_OK && w->result->changed) {
         r->now_ns = w->op->now_ns;
-        if (r->log != NULL) r->lsn = r->log->changed(r->log, r, w->op);
+        if (r->log != NULL)
+            r->lsn = r->log->changed(r->log, r, w->op, w->has_record ? &w->record : NULL);
         rp_rollout_count_image(r);
     }
     /* A repeated operation is confirmed when the first one is safe. */
@@ -189,8 +221,8 @@ rp_status rp_rollout_execute(rp_rollout_work *w)
     return st;
 }
 
-rp_status rp_rollouts_apply(rp_rollouts *r, const rp_rollout_op *op, rp_rollout_result *result,
-                            rp_error *err)
+rp_status rp_rollouts_apply_step(rp_rollouts *r, const rp_rollout_op *op,
+                                 rp_rollout_result *result, rp_error *err)
 {
     rp_rollout_common *common = NULL;
     rp_rollout_work w;
@@ -199,12 +231,94 @@ rp_status rp_rollouts_apply(rp_rollouts *r, const rp_rollout_op *op, rp_rollout_
     if (st == RP_OK) {
         rp_mutex_lock(&r->mu);
         st = rp_rollout_execute(&w);
+        if (w.needs_copy) {
+            bool is_logged = r->log != NULL;
+
+            rp_mutex_unlock(&r->mu);
+            st = copy_item(&w, is_logged);
+            rp_mutex_lock(&r->mu);
+            if (st == RP_OK) st = rp_rollout_execute(&w);
+        }
         if (result->releases) common = r->common;
         rp_mutex_unlock(&r->mu);
     }
     rp_rollout_work_end(&w);
     if (common != NULL && common->watch != NULL) common->watch(common->ctx, r);
     return st;
+}
+
+/* Drops the next stale groups, which count as removed if the operation had its effect. */
+static rp_status drop_more(rp_rollouts *r, int64_t now_ns, rp_rollout_result *result,
+                           rp_error *err)
+{
+    const rp_rollout_op op = {.kind = RP_ROLLOUT_EXPIRE, .now_ns = now_ns};
+    rp_rollout_result dropped;
+    rp_status st = rp_rollouts_apply_step(r, &op, &dropped, err);
+
+    result->goes_on = dropped.goes_on;
+    if (st != RP_OK || !result->has_effect) return st;
+    result->stale += dropped.all_stale - result->all_stale;
+    result->all_stale = dropped.all_stale;
+    result->lsn = dropped.lsn; /* the call ends when all of it is safe */
+    return RP_OK;
+}
+
+/* One step of an operation that has had no effect yet. */
+static rp_status begin(rp_rollouts *r, const rp_rollout_op *op, rp_rollout_result *result,
+                       rp_error *err)
+{
+    rp_status st = rp_rollouts_apply_step(r, op, result, err);
+    bool leaves_some = op->kind == RP_ROLLOUT_ADVANCE || op->kind == RP_ROLLOUT_CONFIGURE;
+
+    result->has_effect = st == RP_OK;
+    if (st == RP_OK && (!leaves_some || !result->changed)) result->goes_on = false;
+    return st;
+}
+
+rp_status rp_rollouts_apply_once(rp_rollouts *r, const rp_rollout_op *op,
+                                 rp_rollout_result *result, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    for (int steps = 0;;) {
+        if (!result->has_effect) {
+            st = begin(r, op, result, err);
+            if (!result->goes_on) return st;
+            steps += st == RP_OK;
+        }
+        if (steps == RP_ROLLOUT_STEPS) break;
+        st = drop_more(r, op->now_ns, result, err);
+        if (st != RP_OK || (result->has_effect && !result->goes_on)) return st;
+        steps++;
+    }
+    result->goes_on = true;
+    return rp_fail(err, RP_DEADLINE, "rollouts '%.*s': stale groups are being dropped",
+                   (int)r->name->size, r->name->text);
+}
+
+rp_status rp_rollouts_apply(rp_rollouts *r, const rp_rollout_op *op, rp_rollout_result *result,
+                            rp_error *err)
+{
+    rp_status st;
+
+    *result = (rp_rollout_result){.outcome = RP_ROLLOUT_DONE};
+    do {
+        st = rp_rollouts_apply_once(r, op, result, err);
+    } while (st == RP_DEADLINE && result->goes_on);
+    return st;
+}
+
+size_t rp_rollouts_expire(rp_rollouts *r, int64_t now_ns)
+{
+    const rp_rollout_op op = {.kind = RP_ROLLOUT_EXPIRE, .now_ns = now_ns};
+    rp_rollout_result result;
+
+    /* It fails only if the rollouts are closed, which the operation of the caller reports. */
+    if (rp_rollouts_next_expiry(r) > now_ns ||
+        rp_rollouts_apply_step(r, &op, &result, NULL) != RP_OK)
+        return 0;
+    return (size_t)(result.stale + result.expired + result.expired_leases +
+                    result.expired_lease_groups);
 }
 
 void rp_rollouts_close(rp_rollouts *r)
@@ -225,6 +339,7 @@ int64_t rp_rollouts_next_expiry(rp_rollouts *r)
     lease_time = rp_rollout_heap_first(&r->lease_times);
     if (time != NULL) next = time->key;
     if (lease_time != NULL && lease_time->key < next) next = lease_time->key;
+    if (r->has_stale) next = 0;
     rp_mutex_unlock(&r->mu);
     return next;
 }
@@ -292,8 +407,10 @@ rp_status rp_rollouts_peek(rp_rollouts *r, rp_string group, rp_rollout_fate *fat
     entry = rp_rollout_find(r, group);
     if (entry != NULL && entry->group == NULL) *fate = entry->fate;
     if (entry != NULL && entry->group != NULL) {
-        *fate = rp_rollout_state(entry->group);
-        if (out != NULL) {
+        *fate = entry->group->age.at > 0 && rp_rollout_is_stale(r, entry->group->first_version)
+                    ? RP_ROLLOUT_STALE /* it is still to be dropped */
+                    : rp_rollout_state(entry->group);
+        if (out != NULL && *fate != RP_ROLLOUT_STALE) {
             *out = rp_rollout_batch_new(&r->alloc, 1, entry->group->size);
             if (*out == NULL) st = RP_NO_RESOURCE;
         }

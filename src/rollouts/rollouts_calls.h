@@ -57,8 +57,10 @@ rp_rollout_fate rp_rollout_state(const rp_rollout_group *group);
 int64_t rp_rollout_staleness_of(const rp_rollouts *r, int64_t first_version);
 /* True if RP_ROLLOUT_DROP drops a group with this first version. */
 bool rp_rollout_is_stale(const rp_rollouts *r, int64_t first_version);
-/* Drops all stale groups. */
-void rp_rollout_drop_stale(rp_rollout_work *w);
+/* Drops at most RP_ROLLOUT_STEP stale groups, and sets has_stale. Returns their number. */
+size_t rp_rollout_drop_stale(rp_rollout_work *w);
+/* Sets has_stale. */
+void rp_rollout_find_stale(rp_rollouts *r);
 
 static inline rp_rollout_group *rp_rollout_group_of_turn(rp_rollout_node *node)
 {
@@ -134,6 +136,10 @@ RP_NODISCARD rp_status rp_rollout_work_begin(rp_rollout_work *w, rp_rollouts *r,
 
 /* rollouts_wait.c: wakes the threads that wait. */
 void rp_rollout_wake(rp_rollouts *r);
+
+/* rollouts_image.c: call it before a change of what an image has of a group, or the removal of
+ * the group: a cut may have to copy it. */
+void rp_rollout_preserve(rp_rollouts *r, rp_rollout_group *group, bool is_removed);
 
 /* rollouts_check.c: true if all invariants hold. */
 bool rp_rollout_is_valid(const rp_rollouts *r);

@@ -98,9 +98,7 @@ static bool check_group(const rp_rollouts *r, const rp_rollout_group *group)
     if (is_free != (group->turn.at > 0) ||
         (is_free && group->item_count > 0) != (group->age.at > 0)) /* G7 */
         return false;
-    if (group->age.at > 0 && (group->age.key != group->first_version ||
-                              rp_rollout_is_stale(r, group->first_version))) /* G9 */
-        return false;
+    if (group->age.at > 0 && group->age.key != group->first_version) return false;
     return check_items(group, rp_rollout_group_cost(r)) && check_turns(r, group);
 }
 
@@ -156,9 +154,17 @@ static bool check_leases(const rp_rollouts *r)
     return r->lease_times.count == r->lease_count;
 }
 
+static bool check_stale(const rp_rollouts *r)
+{
+    const rp_rollout_node *node = rp_rollout_heap_first(&r->ages);
+
+    return r->has_stale == (node != NULL && rp_rollout_is_stale(r, node->key)); /* G9 */
+}
+
 bool rp_rollout_is_valid(const rp_rollouts *r)
 {
-    return rp_rollout_heap_check(&r->ages) && rp_rollout_heap_check(&r->oldest) &&
-           rp_rollout_heap_check(&r->times) && rp_rollout_heap_check(&r->lease_times) &&
-           check_entries(r) && check_groups(r) && check_leases(r);
+    return check_stale(r) && rp_rollout_heap_check(&r->ages) &&
+           rp_rollout_heap_check(&r->oldest) && rp_rollout_heap_check(&r->times) &&
+           rp_rollout_heap_check(&r->lease_times) && check_entries(r) && check_groups(r) &&
+           check_leases(r);
 }

@@ -256,6 +256,7 @@ void rp_rollout_remove(rp_rollout_work *w, rp_rollout_group *group, rp_rollout_f
     assert(group->lease_count == 0);
     assert(r->group_count > 0 && r->bytes >= group->bytes);
     assert(r->counts[rp_rollout_state(group)] > 0 && group->entry->group == group);
+    rp_rollout_preserve(r, group, true);
     r->counts[rp_rollout_state(group)]--;
     r->group_count--;
     r->item_count -= group->item_count;
@@ -279,6 +280,7 @@ void rp_rollout_set_time(rp_rollouts *r, rp_rollout_group *group, int64_t ttl_ns
 {
     assert(ttl_ns >= 0 && ttl_ns <= RP_ROLLOUT_MOST_TTL_NS);
     assert(ttl_ns == 0 || group->item_count < group->size); /* G4 */
+    rp_rollout_preserve(r, group, false);
     rp_rollout_heap_remove(&r->times, &group->time);
     group->ttl_ns = ttl_ns;
     group->time.key = until_ns;
@@ -366,6 +368,7 @@ rp_rollout_stored *rp_rollout_set_item(rp_rollouts *r, rp_rollout_group *group, 
 
     assert(index < group->size && group->number < r->next_number);
     assert(old == NULL || old->view.column_count <= item->view.column_count);
+    rp_rollout_preserve(r, group, false);
     r->counts[rp_rollout_state(group)]--;
     join_versions(r, group, &item->view);
     count_columns(r, group, &item->view, old != NULL ? &old->view : NULL);
@@ -421,14 +424,26 @@ bool rp_rollout_is_stale(const rp_rollouts *r, int64_t first_version)
            rp_rollout_staleness_of(r, first_version) > r->options->max_staleness;
 }
 
-void rp_rollout_drop_stale(rp_rollout_work *w)
+void rp_rollout_find_stale(rp_rollouts *r)
+{
+    const rp_rollout_node *node = rp_rollout_heap_first(&r->ages);
+
+    r->has_stale = node != NULL && rp_rollout_is_stale(r, node->key); /* G9 */
+}
+
+size_t rp_rollout_drop_stale(rp_rollout_work *w)
 {
     rp_rollouts *r = w->r;
-    rp_rollout_node *node;
+    size_t count = 0;
 
-    while ((node = rp_rollout_heap_first(&r->ages)) != NULL &&
-           rp_rollout_is_stale(r, node->key)) /* G9 */
+    rp_rollout_find_stale(r);
+    while (r->has_stale && count++ < RP_ROLLOUT_STEP) {
+        rp_rollout_node *node = rp_rollout_heap_first(&r->ages);
+
         rp_rollout_remove(
             w, (rp_rollout_group *)(void *)((char *)node - offsetof(rp_rollout_group, age)),
             RP_ROLLOUT_STALE);
+        rp_rollout_find_stale(r);
+    }
+    return count;
 }

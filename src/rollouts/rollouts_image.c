@@ -16,8 +16,13 @@
  *   lease   1 id | 2 index of the consumer | 3 its end | 4 number of a group*
  *   end     1 groups | 2 leases | 3 items
  *
- * Groups, items and leases are in ascending order of their numbers. */
+ * Groups, items and leases are in ascending order of their numbers.
+ *
+ * A cut copies the head and the leases under one lock, and then the groups in steps. An
+ * operation that changes or removes a group which is not copied yet copies it first, as the
+ * tables do with their slots. */
 #include <assert.h>
+#include <stdlib.h>
 
 #include "rollouts/rollouts_image.h"
 
@@ -26,20 +31,39 @@
 #include "util/mem.h"
 #include "wire/fields.h"
 
+enum { STEP_GROUPS = 1024 }; /* copied under one lock */
+
 typedef struct cut_item {
     rp_rollout_stored *item; /* a reference */
-    uint64_t group;
     uint32_t index;
 } cut_item;
 
+/* A group that was copied. */
+typedef struct cut_group {
+    uint64_t number;
+    size_t at, size; /* in `groups` */
+    size_t first_item, item_count;
+} cut_group;
+
+/* An image that is being made.
+ *
+ *   U1  it has the groups with numbers below `limit` as they were when the cut began: those
+ *       before `next` and those whose `cut` is `id` are copied, and the others have not changed;
+ *   U2  rollouts have at most one such cut; it is r->cut until all groups are copied. */
 struct rp_rollout_cut {
     rp_allocator alloc;
-    rp_buf head, tail;       /* the image before the items, and the leases */
-    size_t head_at, tail_at; /* bytes that were written */
+    rp_rollouts *r; /* U2; NULL: all is copied */
+    uint64_t id, limit;
+    rp_rollout_group *next;    /* to be copied; NULL: none */
+    rp_buf head, groups, tail; /* the parts of the image, without the items */
+    size_t head_at, tail_at;   /* bytes that were written */
+    cut_group *places;
+    size_t place_count, place_capacity, next_place;
     cut_item *items;
-    size_t item_count, capacity, next_item;
-    uint64_t groups, leases;
-    bool is_done;
+    size_t item_count, capacity;
+    size_t item_place, next_item; /* the next item: `next_item` of `item_place` */
+    uint64_t group_count, leases;
+    bool is_sorted, is_done;
 };
 
 static void put_removed(rp_buf *out, const rp_rollout_entry *entry)
@@ -132,27 +156,83 @@ static void put_lease(rp_buf *out, const rp_rollout_lease *lease)
 static void take_items(rp_rollout_cut *cut, const rp_rollout_group *group)
 {
     for (uint32_t i = 0; i < group->size; i++) {
-        assert(cut->item_count <= cut->capacity);
         if (group->items[i] == NULL) continue;
+        assert(cut->item_count < cut->capacity);
         rp_refcount_inc(&group->items[i]->refs);
-        cut->items[cut->item_count++] = (cut_item){group->items[i], group->number, i};
+        cut->items[cut->item_count++] = (cut_item){group->items[i], i};
     }
 }
 
-/* Fills in a cut that has room for the items. */
-static void fill_cut(const rp_rollouts *r, rp_rollout_cut *cut)
+/* Copies a group. */
+static void take_group(rp_rollout_cut *cut, rp_rollout_group *group)
 {
-    cut->groups = r->group_count;
+    cut_group *place = &cut->places[cut->place_count];
+
+    assert(cut->place_count < cut->place_capacity && group->number < cut->limit);
+    *place = (cut_group){
+        .number = group->number, .at = cut->groups.size, .first_item = cut->item_count};
+    put_group(&cut->groups, group);
+    take_items(cut, group);
+    place->size = cut->groups.size - place->at;
+    place->item_count = cut->item_count - place->first_item;
+    if (cut->place_count > 0 && place[-1].number > place->number) cut->is_sorted = false;
+    cut->place_count++;
+}
+
+void rp_rollout_preserve(rp_rollouts *r, rp_rollout_group *group, bool is_removed)
+{
+    rp_rollout_cut *cut = r->cut;
+
+    if (cut == NULL || cut->next == NULL) return;
+    if (group->number < cut->limit && group->number >= cut->next->number &&
+        group->cut != cut->id) {
+        take_group(cut, group); /* U1 */
+        group->cut = cut->id;
+    }
+    if (is_removed && cut->next == group) cut->next = group->next; /* maybe a newer one */
+}
+
+/* Makes room for all groups and items. */
+static bool reserve_cut(const rp_rollouts *r, rp_rollout_cut *cut)
+{
+    cut->place_capacity = (size_t)r->group_count;
+    cut->capacity = (size_t)r->item_count;
+    if (cut->place_capacity > 0)
+        cut->places = rp_alloc_array(&r->alloc, cut->place_capacity, sizeof *cut->places);
+    if (cut->place_capacity > 0 && cut->places == NULL) cut->place_capacity = 0;
+    if (cut->capacity > 0)
+        cut->items = rp_alloc_array(&r->alloc, cut->capacity, sizeof *cut->items);
+    if (cut->capacity > 0 && cut->items == NULL) cut->capacity = 0;
+    return cut->place_capacity == r->group_count && cut->capacity == r->item_count;
+}
+
+/* Copies everything but the groups. */
+static void begin_cut(rp_rollouts *r, rp_rollout_cut *cut)
+{
+    cut->r = r;
+    cut->id = ++r->cut_count;
+    cut->limit = r->next_number;
+    cut->next = r->first;
+    cut->is_sorted = true;
+    cut->group_count = r->group_count;
     cut->leases = r->lease_count;
     put_head(&cut->head, r);
-    for (const rp_rollout_group *g = r->first; g != NULL; g = g->next) {
-        put_group(&cut->head, g);
-        take_items(cut, g);
-    }
     for (size_t i = 0; i < r->lease_count; i++) put_lease(&cut->tail, r->leases[i]);
 }
 
-rp_status rp_rollouts_cut(rp_rollouts *r, rp_rollout_cut **out, uint64_t *lsn)
+/* Copies some groups. */
+static void copy_some(rp_rollout_cut *cut, size_t most)
+{
+    while (cut->next != NULL && cut->next->number < cut->limit && most-- > 0) {
+        rp_rollout_group *group = cut->next;
+
+        if (group->cut != cut->id) take_group(cut, group);
+        cut->next = group->next;
+    }
+    if (cut->next != NULL && cut->next->number >= cut->limit) cut->next = NULL;
+}
+
+rp_status rp_rollouts_cut_begin(rp_rollouts *r, rp_rollout_cut **out, uint64_t *lsn)
 {
     rp_rollout_cut *cut = rp_alloc_zero(&r->alloc, sizeof *cut);
     bool ok;
@@ -161,16 +241,20 @@ rp_status rp_rollouts_cut(rp_rollouts *r, rp_rollout_cut **out, uint64_t *lsn)
     if (cut == NULL) return RP_NO_RESOURCE;
     cut->alloc = r->alloc;
     rp_buf_init(&cut->head, &cut->alloc);
+    rp_buf_init(&cut->groups, &cut->alloc);
     rp_buf_init(&cut->tail, &cut->alloc);
     rp_mutex_lock(&r->mu);
-    cut->capacity = (size_t)r->item_count;
-    if (cut->capacity > 0)
-        cut->items = rp_alloc_array(&r->alloc, cut->capacity, sizeof *cut->items);
-    ok = cut->capacity == 0 || cut->items != NULL;
-    if (ok) fill_cut(r, cut);
+    ok = reserve_cut(r, cut);
+    if (ok) begin_cut(r, cut);
+    if (ok && r->cut != NULL) { /* U2: all at once */
+        copy_some(cut, SIZE_MAX);
+        cut->r = NULL;
+    } else if (ok) {
+        r->cut = cut;
+    }
     if (lsn != NULL) *lsn = r->lsn;
     rp_mutex_unlock(&r->mu);
-    if (ok && !cut->head.bad && !cut->tail.bad) {
+    if (ok) {
         *out = cut;
         return RP_OK;
     }
@@ -178,10 +262,46 @@ rp_status rp_rollouts_cut(rp_rollouts *r, rp_rollout_cut **out, uint64_t *lsn)
     return RP_NO_RESOURCE;
 }
 
-static size_t item_size(const cut_item *c)
+rp_status rp_rollout_cut_step(rp_rollout_cut *cut, bool *more)
+{
+    rp_rollouts *r = cut->r;
+
+    *more = false;
+    if (r != NULL) {
+        rp_mutex_lock(&r->mu);
+        assert(r->cut == cut); /* U2 */
+        copy_some(cut, STEP_GROUPS);
+        *more = cut->next != NULL;
+        if (!*more) r->cut = NULL; /* U2 */
+        rp_mutex_unlock(&r->mu);
+        if (!*more) cut->r = NULL;
+    }
+    return cut->head.bad || cut->groups.bad || cut->tail.bad ? RP_NO_RESOURCE : RP_OK;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    uint64_t x = ((const cut_group *)a)->number, y = ((const cut_group *)b)->number;
+
+    return (x > y) - (x < y);
+}
+
+rp_status rp_rollouts_cut(rp_rollouts *r, rp_rollout_cut **out, uint64_t *lsn)
+{
+    rp_status st = rp_rollouts_cut_begin(r, out, lsn);
+    bool more = st == RP_OK;
+
+    while (more && st == RP_OK) st = rp_rollout_cut_step(*out, &more);
+    if (st == RP_OK) return RP_OK;
+    rp_rollout_cut_free(*out);
+    *out = NULL;
+    return st;
+}
+
+static size_t item_size(const cut_item *c, uint64_t group)
 {
     const rp_rollout_item *item = &c->item->view;
-    size_t size = rp_pb_varint_field_size(1, c->group) + rp_pb_varint_field_size(2, c->index) +
+    size_t size = rp_pb_varint_field_size(1, group) + rp_pb_varint_field_size(2, c->index) +
                   rp_pb_varint_field_size(3, (uint64_t)item->first_version) +
                   rp_pb_varint_field_size(4, (uint64_t)item->last_version);
 
@@ -190,15 +310,15 @@ static size_t item_size(const cut_item *c)
     return size;
 }
 
-static void put_item(rp_buf *out, const cut_item *c)
+static void put_item(rp_buf *out, const cut_item *c, uint64_t group)
 {
     const rp_rollout_item *item = &c->item->view;
-    size_t size = item_size(c);
+    size_t size = item_size(c, group);
     uint8_t *at = rp_buf_reserve(out, rp_pb_bytes_field_size(3, size));
 
     if (at == NULL) return;
     out->size = (size_t)(rp_pb_put_bytes_head(at, 3, size) - out->data);
-    rp_wire_put_number_always(out, 1, c->group);
+    rp_wire_put_number_always(out, 1, group);
     rp_wire_put_number_always(out, 2, c->index);
     rp_wire_put_number_always(out, 3, (uint64_t)item->first_version);
     rp_wire_put_number_always(out, 4, (uint64_t)item->last_version);
@@ -223,25 +343,61 @@ static void put_end(const rp_rollout_cut *cut, rp_buf *out)
 {
     size_t mark = rp_wire_begin(out, 5);
 
-    rp_wire_put_number(out, 1, cut->groups);
+    rp_wire_put_number(out, 1, cut->group_count);
     rp_wire_put_number(out, 2, cut->leases);
     rp_wire_put_number(out, 3, cut->item_count);
     rp_wire_end(out, mark);
 }
 
-bool rp_rollout_cut_next(rp_rollout_cut *cut, rp_buf *out)
+/* Writes groups until a piece is full. False if there are no more. */
+static bool put_groups(rp_rollout_cut *cut, rp_buf *out)
 {
     size_t start = out->size;
 
-    assert(cut->next_item <= cut->item_count);
+    if (cut->next_place == cut->place_count) return false;
+    while (cut->next_place < cut->place_count && out->size - start < RP_ROLLOUT_PIECE_BYTES) {
+        const cut_group *place = &cut->places[cut->next_place++];
+
+        rp_buf_append(out, cut->groups.data + place->at, place->size);
+        if (out->bad) break;
+    }
+    return true;
+}
+
+/* Writes items until a piece is full. False if there are no more. */
+static bool put_items(rp_rollout_cut *cut, rp_buf *out)
+{
+    size_t start = out->size;
+    bool any = false;
+
+    while (cut->item_place < cut->place_count && !out->bad &&
+           out->size - start < RP_ROLLOUT_PIECE_BYTES) {
+        const cut_group *place = &cut->places[cut->item_place];
+
+        if (cut->next_item == place->item_count) {
+            cut->item_place++;
+            cut->next_item = 0;
+            continue;
+        }
+        put_item(out, &cut->items[place->first_item + cut->next_item++], place->number);
+        any = true;
+    }
+    return any;
+}
+
+bool rp_rollout_cut_next(rp_rollout_cut *cut, rp_buf *out)
+{
+    assert(cut->r == NULL && cut->next == NULL); /* all is copied */
+    assert(cut->place_count == cut->group_count);
     assert(cut->head_at <= cut->head.size && cut->tail_at <= cut->tail.size);
     if (cut->is_done || out->bad) return false;
+    if (!cut->is_sorted) /* groups that changed meanwhile were copied before their turn */
+        qsort(cut->places, cut->place_count, sizeof *cut->places, compare_places);
+    cut->is_sorted = true;
     if (cut->head_at < cut->head.size) {
         copy_fields(&cut->head, &cut->head_at, out);
-    } else if (cut->next_item < cut->item_count) {
-        while (cut->next_item < cut->item_count && !out->bad &&
-               out->size - start < RP_ROLLOUT_PIECE_BYTES)
-            put_item(out, &cut->items[cut->next_item++]);
+    } else if (put_groups(cut, out) || put_items(cut, out)) {
+        return true;
     } else if (cut->tail_at < cut->tail.size) {
         copy_fields(&cut->tail, &cut->tail_at, out);
     } else {
@@ -256,10 +412,17 @@ void rp_rollout_cut_free(rp_rollout_cut *cut)
     rp_allocator alloc;
 
     if (cut == NULL) return;
+    if (cut->r != NULL) {
+        rp_mutex_lock(&cut->r->mu);
+        if (cut->r->cut == cut) cut->r->cut = NULL;
+        rp_mutex_unlock(&cut->r->mu);
+    }
     alloc = cut->alloc;
     for (size_t i = 0; i < cut->item_count; i++) rp_rollout_stored_unref(cut->items[i].item);
     rp_release(&alloc, cut->items, cut->capacity * sizeof *cut->items);
+    rp_release(&alloc, cut->places, cut->place_capacity * sizeof *cut->places);
     rp_buf_deinit(&cut->head);
+    rp_buf_deinit(&cut->groups);
     rp_buf_deinit(&cut->tail);
     rp_release(&alloc, cut, sizeof *cut);
 }

@@ -23,11 +23,18 @@ enum {
 
 typedef struct rp_rollout_cut rp_rollout_cut;
 
-/* Takes the state at one instant. Holds the lock for a copy of everything but columns. If `lsn`
- * is not NULL, sets it to the LSN of the last operation in the image. Returns owned.
- * RP_NO_RESOURCE. */
+/* Takes the state at one instant. Columns are not copied; groups are copied in steps, between
+ * which the lock is released. Operations go on meanwhile: those that change a group copy it
+ * first. If `lsn` is not NULL, sets it to the LSN of the last operation in the image. Returns
+ * owned. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollouts_cut(rp_rollouts *rollouts, rp_rollout_cut **out,
                                        uint64_t *lsn);
+
+/* The parts of rp_rollouts_cut(): takes the instant, and copies the next groups, until `*more`
+ * is false. Free the cut before the rollouts. RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_rollouts_cut_begin(rp_rollouts *rollouts, rp_rollout_cut **out,
+                                             uint64_t *lsn);
+RP_NODISCARD rp_status rp_rollout_cut_step(rp_rollout_cut *cut, bool *more);
 /* Appends the next piece. False if there is none, or if `out` is bad: there was no memory. */
 bool rp_rollout_cut_next(rp_rollout_cut *cut, rp_buf *out);
 void rp_rollout_cut_free(rp_rollout_cut *cut); /* NULL is fine */

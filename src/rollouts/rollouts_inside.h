@@ -30,7 +30,8 @@
  *       leased and has an item;
  *   G8  leases are in ascending order of their ids, each is in lease_times, and the groups of a
  *       lease are those whose turn of its consumer has its id;
- *   G9  with RP_ROLLOUT_DROP, no group in `ages` is staler than max_staleness;
+ *   G9  has_stale is set exactly while, with RP_ROLLOUT_DROP, a group in `ages` is staler than
+ *       max_staleness. Then only operations that cannot see such a group are executed;
  *   G10 a group that every consumer has acknowledged is removed. */
 #ifndef RP_ROLLOUTS_ROLLOUTS_INSIDE_H
 #define RP_ROLLOUTS_ROLLOUTS_INSIDE_H
@@ -78,6 +79,7 @@ struct rp_rollout_group {
     uint64_t bytes;
     uint32_t item_count, lease_count, done_count;
     uint32_t size, consumer_count;
+    uint64_t cut;              /* the number of the last cut that has copied it */
     rp_rollout_stored **items; /* NULL: not there */
     rp_rollout_turn turns[];   /* of the consumers, then the items */
 };
@@ -139,6 +141,9 @@ struct rp_rollouts {
     size_t need_count;
     rp_rollout_queue queues[RP_ROLLOUT_CONSUMERS];
 
+    bool has_stale;             /* G9 */
+    struct rp_rollout_cut *cut; /* that is copying groups (rollouts_image.c), or NULL */
+    uint64_t cut_count;
     int64_t now_ns; /* of the last change; images have it */
     int64_t version;
     uint64_t next_number, next_ready, next_lease; /* from 1 */
@@ -172,7 +177,11 @@ typedef struct rp_rollout_work {
     const rp_rollout_op *op;
     rp_rollout_result *result;
     rp_error *err;
-    rp_rollout_stored *item; /* made before the lock is taken; of a put or update */
+    /* Of a put or update: made before the lock is taken, with borrowed columns. */
+    rp_rollout_stored *item;
+    bool needs_copy, is_copied; /* the columns are to be copied; they are */
+    bool has_record;            /* `record` has the encoding of the operation, for the log */
+    rp_buf record;
     /* Freed after the lock is released. */
     rp_rollout_group *removed;
     rp_rollout_entry *forgotten;

@@ -312,6 +312,7 @@ static void end_turn(rp_rollout_work *w, rp_rollout_group *group, size_t consume
     turn->lease = 0;
     rp_rollout_lease_ends(r, group);
     if (is_done) {
+        rp_rollout_preserve(r, group, false);
         turn->is_done = true;
         group->done_count++;
         r->queues[consumer].done++;
@@ -381,28 +382,39 @@ rp_status rp_rollout_do_renew(rp_rollout_work *w)
     return RP_OK;
 }
 
-static bool expire_one(rp_rollout_work *w)
+/* Ends what is over first. Returns the number of groups that have changed; 0: nothing is over.
+ */
+static size_t expire_one(rp_rollout_work *w)
 {
     rp_rollouts *r = w->r;
     rp_rollout_node *node = rp_rollout_heap_first(&r->times);
+    rp_rollout_lease *lease;
+    size_t count;
 
     if (node != NULL && node->key <= w->op->now_ns) {
         rp_rollout_remove(
             w, (rp_rollout_group *)(void *)((char *)node - offsetof(rp_rollout_group, time)),
             RP_ROLLOUT_EXPIRED);
         w->result->changed = true;
-        return true;
+        return 1;
     }
     node = rp_rollout_heap_first(&r->lease_times);
-    if (node == NULL || node->key > w->op->now_ns) return false;
+    if (node == NULL || node->key > w->op->now_ns) return 0;
+    lease = (rp_rollout_lease *)(void *)node;
+    count = lease->count;
     r->expired_leases++;
     w->result->expired_leases++;
-    end_lease(w, (rp_rollout_lease *)(void *)node, false);
-    return true;
+    w->result->expired_lease_groups += count;
+    end_lease(w, lease, false);
+    return count;
 }
 
 rp_status rp_rollout_do_expire(rp_rollout_work *w)
 {
-    for (int i = 0; i < RP_ROLLOUT_EXPIRES && expire_one(w); i++) continue;
+    size_t count = rp_rollout_drop_stale(w), more = 1;
+
+    w->result->changed = count > 0;
+    for (; more > 0 && count < RP_ROLLOUT_STEP; count += more) more = expire_one(w);
+    rp_rollout_find_stale(w->r); /* a stale group may have had a reservation */
     return RP_OK;
 }

@@ -444,7 +444,9 @@ static rp_status load_end(rp_rollout_loader *l, const rp_pb_field *message)
         if (rp_pb_is(&f, 3, RP_PB_VARINT)) items = f.value;
     }
     if (groups != l->group_count || leases != l->leases || items != l->items) return RP_CORRUPT;
-    if (!load_queues(l) || !rp_rollout_is_valid(l->r)) return RP_CORRUPT;
+    if (!load_queues(l)) return RP_CORRUPT;
+    rp_rollout_find_stale(l->r);
+    if (!rp_rollout_is_valid(l->r)) return RP_CORRUPT;
     l->is_done = true;
     return RP_OK;
 }

@@ -76,7 +76,7 @@ rp_status rp_rollout_do_advance(rp_rollout_work *w)
         return RP_OK;
     }
     r->version = w->op->version;
-    rp_rollout_drop_stale(w);
+    (void)rp_rollout_drop_stale(w);
     w->result->changed = true;
     w->result->releases = true;
     return RP_OK;
@@ -100,7 +100,8 @@ static rp_status reshare(rp_rollout_work *w)
     if (fits) return RP_OK;
     return rp_fail(w->err, RP_NO_RESOURCE,
                    "max_bytes %" PRIu64 " and those of other rollouts, %" PRIu64
-                   ", exceed the limit of %" PRIu64 " for all rollouts",
+                   ", exceed the limit of %" PRIu64
+                   " for all rollouts: lower max_bytes, or give the store more memory",
                    wanted, others, most);
 }
 
@@ -138,6 +139,7 @@ rp_status rp_rollout_do_configure(rp_rollout_work *w)
     rp_rollout_options *options;
     rp_rollout_need *needs;
     size_t need_count;
+    bool reorders;
     rp_status st = check_configure(w);
 
     if (st != RP_OK) return st;
@@ -154,13 +156,14 @@ rp_status rp_rollout_do_configure(rp_rollout_work *w)
         return st;
     }
     if (!rp_rollout_consumers_equal(r->options, options)) forget_consumers(r);
+    reorders = options->order != r->options->order;
     rp_rollout_needs_free(&r->alloc, r->needs, r->need_count);
     rp_rollout_options_free(r->options, &r->alloc);
     r->options = options;
     r->needs = needs;
     r->need_count = need_count;
-    rp_rollout_reorder(r);
-    rp_rollout_drop_stale(w);
+    if (reorders) rp_rollout_reorder(r);
+    (void)rp_rollout_drop_stale(w);
     w->result->changed = true;
     w->result->releases = true;
     return RP_OK;

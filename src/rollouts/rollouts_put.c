@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reserve, abort, put, update. Each checks and reserves everything first; what follows cannot
- * fail. */
+ * fail. A put or update is executed twice: first with borrowed columns, to find out whether it
+ * fails, has to wait or changes nothing, and then with copies. */
 #include <assert.h>
 #include <inttypes.h>
 
@@ -105,28 +106,27 @@ static rp_status check_index(const rp_rollout_work *w)
                    w->op->index, w->r->options->group_size);
 }
 
-/* Joins an item with the columns of the operation. `*joined` is NULL if nothing is new. */
-static rp_status join_item(rp_rollout_work *w, const rp_rollout_stored *old,
-                           rp_rollout_stored **joined)
+/* Measures what an item and the columns of the operation are together. */
+static rp_status measure(rp_rollout_work *w, const rp_rollout_stored *old,
+                         rp_rollout_join *join)
 {
-    rp_rollout_join join = {.versions = w->op->kind == RP_ROLLOUT_PUT,
-                            .replace = w->op->kind == RP_ROLLOUT_UPDATE && w->op->replace};
-    rp_status st = rp_rollout_stored_join(old, w->item, &join);
+    rp_status st;
 
-    *joined = join.joined;
-    if (st == RP_NO_RESOURCE) return no_memory(w);
+    join->versions = w->op->kind == RP_ROLLOUT_PUT;
+    join->replace = w->op->kind == RP_ROLLOUT_UPDATE && w->op->replace;
+    st = rp_rollout_stored_measure(old, w->item, join);
     if (st == RP_EXISTS)
         return rp_fail(w->err, st,
                        "item %" PRIu32 " of group '%.*s' has column '%.*s' with other values",
                        w->op->index, (int)w->op->group.size, w->op->group.data,
-                       (int)join.column.size, join.column.data);
-    if (st == RP_INVALID)
+                       (int)join->column.size, join->column.data);
+    if (st == RP_INVALID && join->is_new)
         return rp_fail(w->err, st,
                        "item %" PRIu32 " of group '%.*s' would have more than %d columns or "
                        "%d bytes",
                        w->op->index, (int)w->op->group.size, w->op->group.data,
                        RP_ROLLOUT_COLUMNS, RP_ROLLOUT_ITEM_BYTES);
-    return st;
+    return RP_OK;
 }
 
 /* An item is too stale: drops its group, or makes known that it was dropped. */
@@ -166,13 +166,6 @@ static void commit(rp_rollout_work *w, rp_rollout_group *group, rp_rollout_store
     w->result->changed = true;
 }
 
-static uint64_t more_bytes(const rp_rollout_stored *item, const rp_rollout_stored *old)
-{
-    uint64_t before = old != NULL ? old->bytes : 0;
-
-    return item->bytes > before ? item->bytes - before : 0;
-}
-
 /* A group that is larger could not be drawn: no response would have room for it. */
 static rp_status check_group_bytes(const rp_rollout_work *w, uint64_t bytes)
 {
@@ -180,6 +173,13 @@ static rp_status check_group_bytes(const rp_rollout_work *w, uint64_t bytes)
     return rp_fail(w->err, RP_INVALID,
                    "group '%.*s' would have %" PRIu64 " bytes, the limit is %d",
                    (int)w->op->group.size, w->op->group.data, bytes, RP_ROLLOUT_GROUP_BYTES);
+}
+
+/* The item could be put now, once its columns are copied, which happens without the lock. */
+static rp_status ask_for_copy(rp_rollout_work *w)
+{
+    w->needs_copy = true;
+    return RP_OK;
 }
 
 /* A put into a new group. */
@@ -193,6 +193,7 @@ static rp_status put_first(rp_rollout_work *w)
     if (rp_rollout_is_stale(w->r, w->item->view.first_version)) return drop_put(w, NULL);
     st = check_group_bytes(w, room.bytes);
     if (st == RP_OK) st = rp_rollout_check_room(w, &room);
+    if (st == RP_OK && !w->is_copied) return ask_for_copy(w);
     if (st == RP_OK) st = prepare(w, NULL, true, &b);
     if (st != RP_OK) return st;
     begin(w, &b, &room);
@@ -201,17 +202,35 @@ static rp_status put_first(rp_rollout_work *w)
     return RP_OK;
 }
 
-/* A put or an update of a group that exists. `item` is new, or what the old one becomes. */
-static rp_status change_item(rp_rollout_work *w, rp_rollout_group *group,
-                             rp_rollout_stored *item)
+/* A put or an update of a group that exists. */
+static rp_status change_item(rp_rollout_work *w, rp_rollout_group *group)
 {
-    rp_rollout_room room = {.bytes = more_bytes(item, group->items[w->op->index]),
-                            .group = group};
-    rp_status st = RP_OK;
+    rp_rollout_stored *old = group->items[w->op->index], *item = w->item;
+    rp_rollout_room room = {.group = group};
+    rp_rollout_join join = {
+        .bytes = item->bytes, .is_new = true, .first_version = item->view.first_version};
+    uint64_t before = old != NULL ? old->bytes : 0;
+    rp_status st = old != NULL ? measure(w, old, &join) : RP_OK;
 
+    if (st != RP_OK) return st;
+    if (!join.is_new) {
+        w->result->outcome = RP_ROLLOUT_REPEATED;
+        w->result->fate = rp_rollout_state(group);
+        return RP_OK;
+    }
+    if (w->op->kind == RP_ROLLOUT_PUT && group->lease_count == 0 &&
+        rp_rollout_is_stale(w->r, join.first_version))
+        return drop_put(w, group);
+    room.bytes = join.bytes > before ? join.bytes - before : 0;
     if (room.bytes > 0) st = check_group_bytes(w, group->bytes + room.bytes);
     if (st == RP_OK) st = rp_rollout_check_room(w, &room);
     if (st != RP_OK) return st;
+    if (!w->is_copied) return ask_for_copy(w);
+    if (old != NULL)
+        item = rp_rollout_stored_join(old, item, &join);
+    else
+        w->item = NULL;
+    if (item == NULL) return no_memory(w);
     rp_rollout_make_room(w, &room);
     commit(w, group, item);
     return RP_OK;
@@ -220,41 +239,17 @@ static rp_status change_item(rp_rollout_work *w, rp_rollout_group *group,
 rp_status rp_rollout_do_put(rp_rollout_work *w)
 {
     rp_rollout_entry *entry = rp_rollout_find(w->r, w->op->group);
-    rp_rollout_group *group;
-    rp_rollout_stored *item = NULL, *old;
     rp_status st;
 
     if (entry != NULL && entry->group == NULL) return gone(w, entry);
     st = check_index(w);
     if (st != RP_OK) return st;
-    if (entry == NULL) return put_first(w);
-    group = entry->group;
-    old = group->items[w->op->index];
-    if (old != NULL) {
-        st = join_item(w, old, &item);
-        if (st != RP_OK) return st;
-        if (item == NULL) {
-            w->result->outcome = RP_ROLLOUT_REPEATED;
-            w->result->fate = rp_rollout_state(group);
-            return RP_OK;
-        }
-    } else {
-        item = w->item;
-        w->item = NULL;
-    }
-    if (group->lease_count == 0 && rp_rollout_is_stale(w->r, item->view.first_version)) {
-        rp_rollout_stored_unref(item);
-        return drop_put(w, group);
-    }
-    st = change_item(w, group, item);
-    if (st != RP_OK) rp_rollout_stored_unref(item);
-    return st;
+    return entry == NULL ? put_first(w) : change_item(w, entry->group);
 }
 
 rp_status rp_rollout_do_update(rp_rollout_work *w)
 {
     rp_rollout_entry *entry = rp_rollout_find(w->r, w->op->group);
-    rp_rollout_stored *item, *old;
     rp_status st;
 
     if (entry == NULL)
@@ -263,18 +258,8 @@ rp_status rp_rollout_do_update(rp_rollout_work *w)
     if (entry->group == NULL) return gone(w, entry);
     st = check_index(w);
     if (st != RP_OK) return st;
-    old = entry->group->items[w->op->index];
-    if (old == NULL)
+    if (entry->group->items[w->op->index] == NULL)
         return rp_fail(w->err, RP_NOT_FOUND, "group '%.*s' has no item %" PRIu32,
                        (int)w->op->group.size, w->op->group.data, w->op->index);
-    st = join_item(w, old, &item);
-    if (st != RP_OK) return st;
-    if (item == NULL) {
-        w->result->outcome = RP_ROLLOUT_REPEATED;
-        w->result->fate = rp_rollout_state(entry->group);
-        return RP_OK;
-    }
-    st = change_item(w, entry->group, item);
-    if (st != RP_OK) rp_rollout_stored_unref(item);
-    return st;
+    return change_item(w, entry->group);
 }

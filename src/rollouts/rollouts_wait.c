@@ -78,16 +78,6 @@ static bool sleep_until(rp_rollout_sleeper *s, int64_t until_ns)
     return go_on;
 }
 
-static void expire(rp_rollouts *r, int64_t now_ns)
-{
-    rp_rollout_op op = {.kind = RP_ROLLOUT_EXPIRE, .now_ns = now_ns};
-    rp_rollout_result result;
-
-    if (rp_rollouts_next_expiry(r) > now_ns) return;
-    /* It fails only if the rollouts are closed, which the next attempt reports. */
-    (void)!rp_rollouts_apply(r, &op, &result, NULL);
-}
-
 rp_status rp_rollouts_apply_wait(rp_rollouts *r, const rp_rollout_op *op, rp_wait wait,
                                  rp_rollout_result *result, rp_error *err)
 {
@@ -103,7 +93,7 @@ rp_status rp_rollouts_apply_wait(rp_rollouts *r, const rp_rollout_op *op, rp_wai
         int64_t until_ns, next_ns;
 
         attempt.now_ns = op->now_ns + (rp_now_ns() - started_ns);
-        expire(r, attempt.now_ns);
+        while (rp_rollouts_expire(r, attempt.now_ns) > 0) continue;
         st = rp_rollouts_apply(r, &attempt, result, err);
         if (st != RP_DEADLINE) break;
         if (wait.until_ns != RP_FOREVER && rp_now_ns() >= wait.until_ns) break;

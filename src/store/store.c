@@ -213,6 +213,7 @@ rp_status rp_store_new(const rp_store_options *options, rp_store **out, rp_error
     rp_mutex_init(&s->watch_mu, RP_RANK_ROLLOUT_WATCH);
     rp_cond_init(&s->journal_left);
     rp_rollout_set_set_watch(s->rollouts, on_rollouts_changed, s);
+    rp_rollout_set_set_most_bytes(s->rollouts, rp_rollout_set_default_bytes(o.max_bytes));
     rp_rng_init(&s->keys, s->seed);
     *out = s;
     return RP_OK;

@@ -21,7 +21,7 @@ typedef struct rp_runs rp_runs;
 rp_runs *rp_store_runs(rp_store *store);
 
 /* The rollouts of the store (rollouts/rollout_set.h). Their memory does not count against
- * max_bytes; they have bounds of their own. */
+ * max_bytes; all of them together are bounded by a third of it. */
 typedef struct rp_rollout_set rp_rollout_set;
 rp_rollout_set *rp_store_rollouts(rp_store *store);
 

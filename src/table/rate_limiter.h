@@ -31,8 +31,9 @@ void rp_rate_limiter_init(rp_rate_limiter *rl, const rp_limiter_options *options
 /* Changes the options, which have passed rp_limiter_check(), and keeps the counts. */
 void rp_rate_limiter_alter(rp_rate_limiter *rl, const rp_limiter_options *options);
 
-/* Sets `carried` so that the difference is half-way between its bounds, less
- * samples_per_insert for each item that is missing up to min_size. */
+/* Sets `carried` so that the difference will be half-way between its bounds as soon as the
+ * table has min_size items. If items are missing, the difference is now less than that, by
+ * samples_per_insert for each of them. If a bound is infinite, sets `carried` to 0. */
 void rp_rate_limiter_recenter(rp_rate_limiter *rl);
 
 /* The difference: inserts * samples_per_insert - samples + carried. The limiter keeps it

@@ -15,6 +15,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "util/large_pool.h"
 #include "util/mem_pool.h"
@@ -216,6 +217,13 @@ void rp_unmap_pages(void *ptr, size_t size)
 {
     /* munmap() fails if it would split a mapping and the process has reached its limit. */
     if (munmap(ptr, size) != 0) (void)madvise(ptr, size, MADV_DONTNEED);
+}
+
+uint64_t rp_machine_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+
+    return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 0;
 }
 
 void rp_trim_memory(void)

@@ -64,6 +64,9 @@ void rp_release_aligned(const rp_allocator *a, void *ptr, size_t size);
 void *rp_map_pages(size_t size);
 void rp_unmap_pages(void *ptr, size_t size);
 
+/* The bytes of memory that the machine has. 0: not known. */
+uint64_t rp_machine_memory(void);
+
 /* Returns unused memory of the default allocator to the system, page by page. Meanwhile other
  * threads that allocate may wait: see rp_memory_wants_trim(). */
 void rp_trim_memory(void);

@@ -370,11 +370,9 @@ static rp_status reserve(rp_shared_arena *a, rp_error *err)
 
 static size_t default_reserve(void)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
-    size_t half;
+    size_t half = (size_t)(rp_machine_memory() / 2);
 
-    if (pages <= 0 || bytes <= 0) return (size_t)1 << 30;
-    half = (size_t)pages / 2 * (size_t)bytes;
+    if (half == 0) return (size_t)1 << 30;
     return half < most_bytes ? half : most_bytes;
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of docs/frameworks.md run, also after the patches of that page."""
+"""The programs of docs/frameworks.md run, also after the patches of that page, and that of docs/llm.md
+with TransferQueue."""
 
 import pathlib
 import re
@@ -8,15 +9,15 @@ import sys
 import tempfile
 import unittest
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "frameworks.md"
-BLOCK = re.compile(r"^## (?P<section>.*?)$|^```(?P<language>python|diff)(?: frameworks)?\n(?P<text>.*?)^```",
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+BLOCK = re.compile(r"^## (?P<section>[^\n]*)$|^```(?P<language>python frameworks|diff)\n(?P<text>.*?)^```",
                    re.DOTALL | re.MULTILINE)
 
 
-def blocks(language):
+def blocks(language, page="frameworks.md"):
     """Yields the section and the text of each block in a language."""
     section = ""
-    for found in BLOCK.finditer(PAGE.read_text()):
+    for found in BLOCK.finditer((DOCS / page).read_text()):
         section = found["section"] or section
         if found["language"] == language:
             yield section, found["text"]
@@ -44,12 +45,17 @@ class Programs(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr[-3000:])
 
     def test_programs_run(self):
-        for number, (section, program) in enumerate(blocks("python")):
+        for number, (section, program) in enumerate(blocks("python frameworks")):
             with self.subTest(section=section, number=number):
                 self.run_program(program)
 
+    def test_program_with_transfer_queue_runs(self):
+        programs = list(blocks("python frameworks", "llm.md"))
+        self.assertEqual([section for section, _ in programs], ["TransferQueue"])
+        self.run_program(programs[0][1])
+
     def test_patched_programs_run(self):
-        program = dict(blocks("python"))["CleanRL"]
+        program = dict(blocks("python frameworks"))["CleanRL"]
         uniform, prioritized = (patch for section, patch in blocks("diff") if section == "CleanRL")
         self.assertLessEqual(len(prioritized.splitlines()), 10)
         self.run_program(patched(program, uniform) + "    assert rb._rows.added == 1000\n")

@@ -85,7 +85,7 @@ BUILDS = {
                      "unit_table/memory_budget", "unit_table/sumtree"],
             "more": ["client_driver"],
             "more_options": ["-Doptimization=0", "-Drl_optimization=1"],
-            "scale": 0.05,
+            "scale": 0.03,
         },
     },
     "asan": {

@@ -12,8 +12,8 @@
  * The agent writes items through an adder (adder.h) into a table of a store of this process,
  * samples batches from the table, and sets priorities in it. The table's rate limiter decides
  * when an update is due. All of this is on the caller's thread, except that several `learners`
- * have threads of their own. Its result depends only on the settings, the seed and the
- * observations, unless learners are asynchronous: two runs are equal bit by bit.
+ * have threads of their own. Unless learners are asynchronous, the result of the agent
+ * depends only on the settings, the seed and the observations: two runs are equal bit by bit.
  *
  * The two halves of the agent can be used alone, also in processes of their own: an actor
  * (actor.h) and a learner (learner.h) that share nothing but a replay and parameters. The agent
@@ -100,9 +100,10 @@ typedef struct rp_dqn_actor_options {
     const rp_dqn_settings *settings; /* copied; its copies are those of this actor */
     const rp_env_spec *spec;         /* copied */
     rp_client *client;               /* of a server or a store that has the table "replay" */
-    /* The place of this actor's copies on the ladder: first_copy, ... of all_copies, those of
-     * all actors. all_copies 0: there is no other actor. A copy that is alone draws a rung for
-     * each episode. */
+    /* The place of this actor's copies on the ladder of epsilons. All actors together have
+     * all_copies copies; those of this actor begin with number first_copy, from 0. all_copies
+     * 0: there is no other actor. If there is only one copy in all, it draws its epsilon from a
+     * ladder of eight for each episode. */
     int64_t first_copy, all_copies;
     /* The priority of new items, read when an item is made. NULL: the TD error of the actor's
      * own Q-values. */
@@ -123,10 +124,10 @@ typedef struct rp_dqn_learner_options {
     const rp_dqn_settings *settings; /* copied */
     const rp_env_spec *spec;         /* copied */
     rp_client *client;
-    rp_store *store;   /* of the client: batches are drawn from its table on the caller's
-                          thread. NULL: a sampler of the client prefetches them */
+    rp_store *store;   /* the store that the client uses: batches are drawn from its table on
+                          the caller's thread. NULL: a sampler of the client prefetches them */
     size_t mutate_for; /* updates whose priorities are sent in one call; 0: 1 */
-    rp_pcg64 *rng;     /* of the first parameters; goes on */
+    rp_pcg64 *rng; /* draws the initial parameters, which advances it; used by this call only */
 } rp_dqn_learner_options;
 
 /* Makes the half that learns. Without a store the table need not exist yet. Returns owned.
@@ -135,9 +136,10 @@ RP_API RP_NODISCARD rp_status rp_dqn_learner_new(const rp_allocator *alloc,
                                                  const rp_dqn_learner_options *options,
                                                  rp_learner **out, rp_error *err);
 
-/* Fills in the options of the table "replay": its rate limiter holds batch / steps_per_update
- * samples for each item, within the items of one step of the group and one batch, and `slack`
- * samples more. The name is static; the caller drops the signature with rp_signature_unref().
+/* Fills in the options of the table "replay": its rate limiter keeps the number of samples
+ * near batch / steps_per_update for each item. The two may differ by the samples for n_step
+ * items of each copy, by one batch, and by `slack` samples more. The name is static; the caller
+ * drops the signature with rp_signature_unref().
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_dqn_table(const rp_dqn_settings *settings,
                                            const rp_env_spec *spec, double slack,

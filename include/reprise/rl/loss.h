@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses and heads: functions over the output of a network that also give its gradient.
+/* Losses of the output of a network, each with its gradient with respect to that output, and
+ * heads, which give the output a meaning: values, distributions, actions.
  *
  * Every loss is a mean over rows, each multiplied by its importance weight. A function writes
  * the gradient with respect to every number of the output; the result can be passed to

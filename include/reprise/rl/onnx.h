@@ -2,8 +2,8 @@
 /* Networks as ONNX files, for onnxruntime and other programs that run them.
  *
  * A file has the network, its parameters and the head of a policy, in operators of ONNX's own
- * set, version 17. The number of rows is free: "batch". The same network and parameters give
- * the same bytes.
+ * set, version 17. The dimension "batch" is the number of rows, which each run chooses. The
+ * same network, parameters and options give the same bytes.
  *
  *   input    observations   {batch, ...}, float32 or uint8
  *            state          {batch, state_size}; only with an LSTM
@@ -28,9 +28,9 @@ RP_BEGIN_DECLS
 
 enum { RP_ONNX_OPSET = 17 };
 
-/* What a row of output means, and what a file has beside it. */
+/* What a row of `outputs` means, and which outputs the file has in addition. */
 typedef enum rp_onnx_head {
-    RP_ONNX_OUTPUTS = 0, /* nothing */
+    RP_ONNX_OUTPUTS = 0, /* any numbers. Adds no output */
     RP_ONNX_VALUES, /* the value of each action. Adds actions {batch}, int64: rp_argmax() */
     RP_ONNX_CATEGORICAL, /* logits. Adds values {batch, actions}, and actions as above */
     RP_ONNX_QUANTILE,    /* quantiles. Adds values {batch, actions}, and actions as above */
@@ -58,9 +58,10 @@ typedef struct rp_onnx_options {
     rp_categorical categorical; /* of RP_ONNX_CATEGORICAL */
     size_t quantiles;           /* of RP_ONNX_QUANTILE: per action */
     rp_gaussian gaussian;       /* of RP_ONNX_GAUSSIAN */
-    rp_onnx_scale box; /* of RP_ONNX_BOX: an action is middle + factor * output, out_size
-                          numbers each. With RP_ONNX_GAUSSIAN it scales the actions; NULL: they
-                          stay as they are */
+    /* Scales actions to middle + factor * action. Both arrays have one entry for each number of
+     * an action. RP_ONNX_BOX needs them, and scales the output. With RP_ONNX_GAUSSIAN they may
+     * be NULL: then the actions are not scaled. Other heads ignore them. */
+    rp_onnx_scale box;
 } rp_onnx_options;
 
 /* A file in memory. */

@@ -7,7 +7,8 @@
  *
  *   1  skips the operations that an image has: those up to the LSN in the image;
  *   2  skips operations on rollouts that it does not have, up to the LSN that the journal had
- *      when all images were taken. These rollouts were dropped before they were listed;
+ *      when all images were taken. These rollouts were dropped before they were listed. It
+ *      also skips their creation if the images are as many as a store can have;
  *   3  uses no LSN up to that one for a new operation. The journal may have lost its end in a
  *      power cut, and then recovery would skip new operations with old LSNs. */
 #include <assert.h>

@@ -28,6 +28,16 @@ static rp_status impossible(rp_status st, rp_error *err)
     return RP_CORRUPT;
 }
 
+/* True if there is no place for the rollouts that a record creates. That happens only between
+ * the cut of the checkpoint and its list of rollouts, if these ones were dropped before the
+ * list was made, and the rollouts that took their place are there already, from the image. So
+ * the record is skipped, as are the later ones on these rollouts. */
+static bool is_crowded_out(const rp_rollouts_redo *o, const rp_record *record)
+{
+    return record->kind == RP_RECORD_ROLLOUTS_CREATE && record->number <= o->lsn &&
+           rp_rollout_set_is_full(rp_store_rollouts(o->store));
+}
+
 static rp_status create(const rp_rollouts_redo *o, const rp_rollout_record *record,
                         rp_error *err)
 {
@@ -52,7 +62,7 @@ static rp_status apply(const rp_rollouts_redo *o, const rp_rollout_record *recor
     rp_status st = rp_rollout_op_read(o->alloc, record->body.data, record->body.size, &op, err);
 
     if (st != RP_OK) return impossible(st, err);
-    st = rp_rollouts_apply(rollouts, &op, &result, err);
+    st = rp_rollouts_apply_step(rollouts, &op, &result, err);
     rp_rollout_batch_free(result.batch);
     rp_rollout_op_deinit(&op, o->alloc);
     if (st == RP_OK && !result.changed)
@@ -72,6 +82,7 @@ rp_status rp_redo_rollouts(const rp_rollouts_redo *o, const rp_record *from, boo
     *applied = false;
     if (st != RP_OK || from->number <= image_lsn(o, record.name)) return st;
     rollouts = rp_rollout_set_find(set, record.name);
+    if (rollouts == NULL && is_crowded_out(o, from)) return RP_OK;
     *applied = rollouts != NULL || from->kind == RP_RECORD_ROLLOUTS_CREATE;
     if (from->kind == RP_RECORD_ROLLOUTS_CREATE)
         st = create(o, &record, err);

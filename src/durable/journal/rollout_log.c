@@ -24,28 +24,31 @@ static rp_buf begin(const rp_rollout_logging *l, const rp_rollouts *rollouts)
     return payload;
 }
 
-/* Appends the record, or uses up an LSN if there is no memory: then the journal is lost, and
- * needs a checkpoint. Frees the payload. */
-static uint64_t append(rp_rollout_logging *l, rp_record_kind kind, rp_buf *payload)
+/* Appends a record of the payload and `more` (may be NULL), or uses up an LSN if there is no
+ * memory: then the journal is lost, and needs a checkpoint. Frees the payload. */
+static uint64_t append(rp_rollout_logging *l, rp_record_kind kind, rp_buf *payload,
+                       const rp_buf *more)
 {
-    rp_bytes part = {payload->data, payload->size};
+    rp_bytes parts[2] = {{payload->data, payload->size}};
     uint64_t lsn;
 
+    if (more != NULL) parts[1] = (rp_bytes){more->data, more->size};
     if (l->is_used != NULL) atomic_store(l->is_used, true);
-    lsn = payload->bad ? rp_journal_append_nothing(l->journal)
-                       : rp_journal_append(l->journal, kind, &part, 1, NULL);
+    lsn = payload->bad || (more != NULL && more->bad)
+              ? rp_journal_append_nothing(l->journal)
+              : rp_journal_append(l->journal, kind, parts, more != NULL ? 2 : 1, NULL);
     rp_buf_deinit(payload);
     return lsn;
 }
 
 static uint64_t on_changed(rp_rollout_log *log, const rp_rollouts *rollouts,
-                           const rp_rollout_op *op)
+                           const rp_rollout_op *op, const rp_buf *encoded)
 {
     rp_rollout_logging *l = (rp_rollout_logging *)log;
     rp_buf payload = begin(l, rollouts);
 
-    rp_rollout_op_write(&payload, op);
-    return append(l, RP_RECORD_ROLLOUTS_OP, &payload);
+    if (encoded == NULL) rp_rollout_op_write(&payload, op);
+    return append(l, RP_RECORD_ROLLOUTS_OP, &payload, encoded);
 }
 
 static uint64_t on_created(rp_rollout_log *log, const rp_rollouts *rollouts,
@@ -55,7 +58,7 @@ static uint64_t on_created(rp_rollout_log *log, const rp_rollouts *rollouts,
     rp_buf payload = begin(l, rollouts);
 
     rp_rollout_options_write(&payload, options);
-    return append(l, RP_RECORD_ROLLOUTS_CREATE, &payload);
+    return append(l, RP_RECORD_ROLLOUTS_CREATE, &payload, NULL);
 }
 
 static uint64_t on_dropped(rp_rollout_log *log, const rp_rollouts *rollouts)
@@ -63,7 +66,7 @@ static uint64_t on_dropped(rp_rollout_log *log, const rp_rollouts *rollouts)
     rp_rollout_logging *l = (rp_rollout_logging *)log;
     rp_buf payload = begin(l, rollouts);
 
-    return append(l, RP_RECORD_ROLLOUTS_DROP, &payload);
+    return append(l, RP_RECORD_ROLLOUTS_DROP, &payload, NULL);
 }
 
 /* True if the operation may make the image larger by more than a few bytes. */

@@ -11,14 +11,16 @@
  *   I2  a connection with reserved room is read, so that only its peer can delay the message;
  *   I3  a connection without reserved room holds at most UNRESERVED_BYTES of incomplete
  *       messages, and no time limit applies: its peer waits for the server. It can hold more
- *       only if several of its calls send at once. Then it is closed after the grace period,
- *       because two such connections could each hold the room that the other needs, for ever;
+ *       only if several of its calls send at once. Two such connections could wait for ever,
+ *       each for the room that the other one holds. So the server closes a connection that
+ *       holds more for longer than the grace period;
  *   I4  while the budget is short (another connection waits for room), a message with reserved
  *       room has to arrive within the grace period. In each window, an eighth of that period,
  *       the peer has to send at least an eighth of the message. So in each grace period a peer
  *       sends at least the bytes that it has reserved;
- *   I5  while the budget is not short, a message may take longer. After the grace period it
- *       must have arrived at 1 KiB/s or more.
+ *   I5  while the budget is not short, a message may take longer. But from its beginning on, in
+ *       each period as long as the grace period, bytes must arrive at 1 KiB/s or more on
+ *       average.
  *
  * rp_intake is a plain value; the time is an argument. */
 #ifndef RP_SERVER_BOUNDS_INTAKE_H

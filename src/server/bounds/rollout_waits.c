@@ -9,14 +9,12 @@
 /* The timer follows the wall clock, which may be set: it looks once a minute at least. */
 static const int64_t longest_ns = INT64_C(60) * 1000000000, shortest_ns = 1000000;
 
-void rp_rollouts_expire(rp_rollouts *rollouts)
+size_t rp_rollout_waits_expire(rp_rollout_waits *w, rp_rollouts *rollouts)
 {
-    const rp_rollout_op op = {.kind = RP_ROLLOUT_EXPIRE, .now_ns = rp_wall_ns(NULL)};
-    rp_rollout_result result;
+    size_t work = rp_rollouts_expire(rollouts, rp_wall_ns(NULL)) * RP_ROLLOUT_GROUP_WORK;
 
-    if (rp_rollouts_next_expiry(rollouts) > op.now_ns) return;
-    /* Without memory, or once the rollouts are closed, a later call tries again. */
-    (void)!rp_rollouts_apply(rollouts, &op, &result, NULL);
+    if (w->add_work != NULL && work > 0) w->add_work(w, work);
+    return work;
 }
 
 /* The list of the calls that wait for these rollouts. */
@@ -94,14 +92,19 @@ static void on_expiry(rp_timer *timer)
     rp_rollout_waits *w =
         (rp_rollout_waits *)((char *)timer - offsetof(rp_rollout_waits, expiry));
     rp_rollouts *all[RP_ROLLOUT_SET_COUNT];
-    size_t count = rp_rollout_set_list(rp_store_rollouts(w->store), all);
+    size_t count = rp_rollout_set_list(rp_store_rollouts(w->store), all), work = 0;
 
     w->expiry_ns = INT64_MAX;
     for (size_t i = 0; i < count; i++) {
-        rp_rollouts_expire(all[i]);
-        arm(w, rp_rollouts_next_expiry(all[i]));
-        rp_rollouts_unref(all[i]);
+        size_t at = (w->next_expiry + i) % count; /* those that were not reached go first */
+
+        if (work < RP_ROLLOUT_RETRY_WORK) {
+            work += rp_rollout_waits_expire(w, all[at]);
+            if (work >= RP_ROLLOUT_RETRY_WORK) w->next_expiry = at + 1;
+        }
+        arm(w, rp_rollouts_next_expiry(all[at])); /* soon, if more is over */
     }
+    for (size_t i = 0; i < count; i++) rp_rollouts_unref(all[i]);
 }
 
 void rp_rollout_waits_watch_expiry(rp_rollout_waits *w, rp_rollouts *rollouts)

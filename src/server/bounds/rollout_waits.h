@@ -7,8 +7,10 @@
  * of their list are tried again, in the order in which they came. A turn of the loop tries them
  * until it has done RP_ROLLOUT_RETRY_WORK units (server/core/deferral.h).
  *
- * A timer of the loop applies RP_ROLLOUT_EXPIRE to the rollouts whose time it is. The calls
- * apply it too (rp_rollouts_expire()), so that no call sees a lease whose time is over.
+ * A timer of the loop applies RP_ROLLOUT_EXPIRE to the rollouts whose time it is, until it has
+ * done RP_ROLLOUT_RETRY_WORK units; then it is armed again for the rest. It also drops the
+ * stale groups of an advance whose call has ended. The calls apply RP_ROLLOUT_EXPIRE too
+ * (rp_rollout_waits_expire()), so that no operation finds a lease whose time is over.
  *
  * Invariants:
  *   W1  wait->is_waiting is set exactly while the wait is in the list of its rollouts, and
@@ -29,6 +31,7 @@
 enum {
     RP_ROLLOUT_LISTS = 64,            /* a bit of rp_rollout_waits.changed for each */
     RP_ROLLOUT_RETRY_WORK = 16 << 10, /* units */
+    RP_ROLLOUT_GROUP_WORK = 4,        /* units for a group that is dropped or expires */
 };
 
 /* Embed it in a call. The caller sets the first two fields. */
@@ -41,9 +44,12 @@ struct rp_rollout_wait {
     rp_rollout_wait *prev, *next;
 };
 
-typedef struct rp_rollout_waits {
+typedef struct rp_rollout_waits rp_rollout_waits;
+struct rp_rollout_waits {
     rp_loop *loop;
     rp_store *store; /* borrowed */
+    /* Adds units of work to those of the turn; may be NULL. The owner sets it. */
+    void (*add_work)(rp_rollout_waits *waits, size_t units);
     struct {
         rp_rollout_wait *first, *last;
     } lists[RP_ROLLOUT_LISTS];
@@ -52,11 +58,12 @@ typedef struct rp_rollout_waits {
     rp_rollout_wait *next_try;
     rp_timer more; /* tries more calls in the next turn */
     rp_timer expiry;
-    int64_t expiry_ns; /* by the wall clock; INT64_MAX: not armed */
+    int64_t expiry_ns;  /* by the wall clock; INT64_MAX: not armed */
+    size_t next_expiry; /* the index of the rollouts with which the timer begins */
     rp_post wake;
     atomic_uint_fast64_t changed; /* lists that have changed since `wake` ran */
     atomic_size_t count;          /* W1 */
-} rp_rollout_waits;
+};
 
 void rp_rollout_waits_init(rp_rollout_waits *waits, rp_loop *loop, rp_store *store);
 /* No call may wait. */
@@ -73,7 +80,8 @@ void rp_rollout_waits_wake(rp_rollout_waits *waits, const rp_rollouts *rollouts)
  * after an operation. */
 void rp_rollout_waits_watch_expiry(rp_rollout_waits *waits, rp_rollouts *rollouts);
 
-/* Applies RP_ROLLOUT_EXPIRE if a time is over. Any thread. */
-void rp_rollouts_expire(rp_rollouts *rollouts);
+/* Applies one RP_ROLLOUT_EXPIRE if something is over, and adds its work to that of the turn.
+ * Returns the units. */
+size_t rp_rollout_waits_expire(rp_rollout_waits *waits, rp_rollouts *rollouts);
 
 #endif

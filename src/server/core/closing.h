@@ -42,9 +42,10 @@ typedef struct rp_closing {
 
 void rp_closing_init(rp_closing *closing, rp_loop *loop, void (*on_progress)(rp_closed *closed),
                      void (*on_done)(rp_closed *closed));
-/* Adds a connection from which nothing is read and to which nothing is written any more. Ends
- * its calls now, instead of adding it, if the list is empty and this turn may still end all of
- * them; also after rp_closing_finish(), or without memory for the timer. */
+/* Adds a connection from which nothing is read and to which nothing is written any more.
+ * Instead of adding it, ends all of its calls now in these cases: the list is empty and this
+ * turn may still end all of them; rp_closing_finish() was called before; there is no memory for
+ * the timer. */
 void rp_closing_add(rp_closing *closing, rp_closed *closed, rp_h2 *h2);
 /* Call it at the end of each turn of the loop. */
 void rp_closing_end_turn(rp_closing *closing);

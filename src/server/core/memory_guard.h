@@ -49,7 +49,7 @@ typedef struct rp_memory_look {
 /* Results of earlier measurements and trims. Zero-initialise it. */
 typedef struct rp_memory_past {
     int64_t trimmed_ns; /* when memory was last trimmed; 0: never */
-    int64_t paid_ns;    /* when the time spent on trims will be a twentieth of all time */
+    int64_t paid_ns;    /* from then on, the trims so far are within their share of time */
     uint64_t excess;    /* the least excess that was measured since the last trim */
     uint64_t lost;      /* the last result of rp_memory_decide_lost() */
 } rp_memory_past;
@@ -82,8 +82,9 @@ int64_t rp_memory_rest_ns(const rp_memory_look *now);
 typedef struct rp_memory_load {
     uint64_t held_bytes; /* that the server holds for its peers */
     size_t connections, tables;
-    /* The most that were open at once on each loop, added up: the memory of calls that have
-     * ended may be between that of others, and tables must not pay for it. */
+    /* The sum over the loops of the most calls that were open at once. Memory of calls that
+     * have ended may lie between blocks in use, so that it cannot be returned. B includes it,
+     * so it does not count as lost. */
     size_t calls;
     bool has_journal;
 } rp_memory_load;
@@ -93,7 +94,8 @@ uint64_t rp_memory_beside(uint64_t limit, const rp_memory_load *load);
 
 /* The part of B for a checkpoint that is being written: `removed` bytes of items have left the
  * tables since it began, and `image` bounds its copies of the items and slots
- * (table/account.h). It keeps no more than the tables had: L. */
+ * (table/account.h). The result is at most L, since a checkpoint keeps no more than the tables
+ * had. */
 uint64_t rp_memory_for_checkpoint(uint64_t limit, uint64_t removed, uint64_t image);
 
 /* Parses the text of /proc/self/statm. `*pages` receives the number of pages that are resident
@@ -120,7 +122,7 @@ typedef struct rp_memory_guard {
     rp_cond stop_cv;
     bool stopping RP_GUARDED_BY(mu);
     rp_memory_past past; /* this and the next are used by the thread only */
-    uint64_t freed;      /* rp_budget.freed when no checkpoint was being written last */
+    uint64_t freed;      /* rp_budget.freed, last read while no checkpoint was being written */
 } rp_memory_guard;
 
 /* Starts the thread. It does not change the store's budget while the store is being loaded, or

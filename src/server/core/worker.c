@@ -113,6 +113,12 @@ void rp_worker_drain(rp_worker *worker)
     rp_loop_post(worker->loop, &worker->drain);
 }
 
+static void add_rollout_work(rp_rollout_waits *waits, size_t units)
+{
+    rp_defer_add_work((rp_worker *)(void *)((char *)waits - offsetof(rp_worker, rollout_waits)),
+                      units);
+}
+
 rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_error *err)
 {
     rp_status st;
@@ -143,6 +149,7 @@ rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_
     rp_safe_waits_init(&worker->safe_waits, &server->safety, worker->loop);
     rp_safe_waits_init(&worker->room_waits, &server->room, worker->loop);
     rp_rollout_waits_init(&worker->rollout_waits, worker->loop, server->store);
+    worker->rollout_waits.add_work = add_rollout_work;
     return RP_OK;
 }
 

@@ -25,8 +25,9 @@ typedef struct rp_page_ask rp_page_ask;
 /* Where a request is handled. All but RP_ROUTE_NOW run on a thread of page_maker.h. */
 typedef enum rp_route_lane {
     RP_ROUTE_NOW,      /* on the event loop that has read the request: a few microseconds */
-    RP_ROUTE_OVERVIEW, /* pages about the whole server. There are only a few different ones, so
-                          no reader can make the others wait for long */
+    RP_ROUTE_OVERVIEW, /* pages about the whole server. There are only a few of these pages, and
+                          requests for one page share it. So a reader that sends many requests
+                          does not make other readers wait for long */
     RP_ROUTE_PAGE,     /* pages about one table or item */
     RP_ROUTE_RUN,      /* pages about runs, which may be large */
     RP_ROUTE_CHANGE,   /* short changes, one after the other */
@@ -36,8 +37,8 @@ typedef enum rp_route_lane {
 
 /* Handles a request: appends the body of the response to answer->body, which is empty, and
  * returns the HTTP status. The content type is application/json unless the handler sets
- * another. If the body is bad or empty afterwards, the response says that there is no memory.
- */
+ * another. If the handler leaves the body bad (memory ran out, or the page is too large) or
+ * empty, the response is 503 and says that there is not enough memory. */
 typedef int rp_page_handler(const rp_page_host *host, const rp_page_ask *ask,
                             rp_page_response *answer);
 
@@ -50,8 +51,10 @@ typedef struct rp_route {
     rp_page_handler *handle;
     bool confirms; /* the header x-reprise-confirm must equal the first name in the path, or the
                       last part of a path without names; percent escapes are allowed in it */
-    bool is_live;  /* with ?after= it responds with the next page, made at most once a second */
-    bool is_part;  /* ?after= selects what the page has; elsewhere the page is the same */
+    bool is_live;  /* a request with ?after= waits for the next version of the page, which is
+                      made at most once a second */
+    bool is_part;  /* the page has only what is newer than ?after=. So requests with different
+                      numbers do not share a page, as they do on other routes */
     const char *about; /* for the list of pages; NULL: not in it */
 } rp_route;
 
@@ -66,10 +69,12 @@ struct rp_page_ask {
     const rp_route *route;
     rp_ask_name names[RP_ASK_NAMES];
     bool has_after;
-    uint64_t after;  /* the number in ?after=; 0 without one */
-    uint64_t number; /* of the page that is being made, for the handler */
-    /* Who asks, for page_shares.h: a number for the address with the name of the credentials,
-     * and one for the connection. */
+    uint64_t after; /* the number in ?after=; 0 without one */
+    /* The number of the page that the handler makes: each page has a higher number than those
+     * begun before it. Set by page_maker.h, 0 on RP_ROUTE_NOW. */
+    uint64_t number;
+    /* Identify the client to page_shares.h. `peer` stands for the address and the name of the
+     * credentials together. */
     uint64_t peer, connection;
     rp_buf body; /* of a POST request; owned. The caller initialises it */
 };

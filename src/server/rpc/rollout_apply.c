@@ -6,6 +6,11 @@
  * succeeds or fails, when its timeout is over, or when the call ends. An operation that waits
  * has changed nothing.
  *
+ * An operation that drops stale groups, or finds some that are still to be dropped, does a part
+ * of it in each try and goes on in a later turn, also if its timeout is 0. Once an advance has
+ * had its effect, only its call can end it early; the other calls and the timer then drop the
+ * rest.
+ *
  * A draw whose response would exceed message_bytes gives its groups back, and draws as many of
  * them as fit.
  *
@@ -14,7 +19,7 @@
  *
  * Invariants:
  *   A1  has_op is set while `request` has an operation, whose bytes are in `block` or `copy`
- *       while the call waits;
+ *       while the call waits, unless the operation has had its effect;
  *   A2  parked_bytes is counted in the connection's parked_bytes and in the server's
  *       pinned_bytes; it is 0 unless the call waits. */
 #include <assert.h>
@@ -46,7 +51,9 @@ typedef struct apply_task {
     size_t size;           /* of `copy` */
     size_t request_bytes, parked_bytes;
     rp_timer timer;
-    rp_error why; /* of the last try that had to wait */
+    rp_rollout_result result; /* of the last try */
+    rp_error why;             /* of the last try that had to wait */
+    size_t work;              /* units of the tries in this turn */
     bool has_op;
 } apply_task;
 
@@ -76,43 +83,75 @@ static void drop_request(apply_task *a)
     a->parked_bytes = 0;
 }
 
-static rp_status try_op(apply_task *a, rp_rollout_result *result, rp_error *err)
+/* Applies the operation, and adds the work of the groups that this has dropped. */
+static rp_status apply_once(apply_task *a, rp_error *err)
 {
-    rp_task *task = &a->reply.task;
-    rp_store *store = rp_task_worker(task)->server->store;
-    uint64_t claimed = 0;
-    rp_status st;
+    uint64_t before = a->result.stale, dropped;
+    rp_status st = rp_rollouts_apply_once(a->rollouts, &a->request.op, &a->result, err);
+    size_t work;
 
-    rp_rollouts_expire(a->rollouts);
-    a->request.op.now_ns = rp_wall_ns(NULL);
-    st = rp_store_rollouts_admit(store, &a->request.op, &claimed, err);
-    if (st == RP_UNAVAILABLE) st = RP_DEADLINE; /* it waits for the journal */
-    if (st == RP_OK) st = rp_rollouts_apply(a->rollouts, &a->request.op, result, err);
-    rp_store_rollouts_unclaim(store, claimed);
-    rp_rollout_waits_watch_expiry(&rp_task_worker(task)->rollout_waits, a->rollouts);
+    dropped = a->result.stale - before;
+    if (a->result.goes_on) dropped = RP_ROLLOUT_STEPS * RP_ROLLOUT_STEP;
+    work = (size_t)dropped * RP_ROLLOUT_GROUP_WORK;
+    rp_defer_add_work(rp_task_worker(&a->reply.task), work);
+    a->work += work;
     return st;
 }
 
-static void undraw(apply_task *a, rp_rollout_result *result)
+/* Expires what is over. RP_DEADLINE with result.goes_on: there is more of it. */
+static rp_status expire(apply_task *a, rp_error *err)
 {
-    rp_rollout_undraw(a->rollouts, result->batch);
-    result->batch = NULL;
+    rp_rollout_waits *waits = &rp_task_worker(&a->reply.task)->rollout_waits;
+    size_t work = rp_rollout_waits_expire(waits, a->rollouts);
+
+    a->work += work;
+    a->request.op.now_ns = rp_wall_ns(NULL);
+    if (work == 0 || rp_rollouts_next_expiry(a->rollouts) > a->request.op.now_ns) return RP_OK;
+    a->result.goes_on = true;
+    return rp_fail(err, RP_DEADLINE, "groups whose time is over are being removed");
+}
+
+/* Tries the operation, with a->result. Adds the work to a->work. */
+static rp_status try_op(apply_task *a, rp_error *err)
+{
+    rp_worker *worker = rp_task_worker(&a->reply.task);
+    rp_store *store = worker->server->store;
+    uint64_t claimed = 0;
+    rp_status st = RP_OK;
+
+    if (!a->result.has_effect) {
+        a->result = (rp_rollout_result){.outcome = RP_ROLLOUT_DONE};
+        st = expire(a, err);
+        if (st == RP_OK) st = rp_store_rollouts_admit(store, &a->request.op, &claimed, err);
+        if (st == RP_UNAVAILABLE) st = RP_DEADLINE; /* it waits for the journal */
+    }
+    if (st == RP_OK) st = apply_once(a, err);
+    rp_store_rollouts_unclaim(store, claimed);
+    rp_rollout_waits_watch_expiry(&worker->rollout_waits, a->rollouts);
+    return st;
+}
+
+static void undraw(apply_task *a)
+{
+    rp_rollout_undraw(a->rollouts, a->result.batch);
+    a->result = (rp_rollout_result){.outcome = RP_ROLLOUT_DONE};
 }
 
 /* Makes a draw that has happened end before the group with which its response would exceed
  * message_bytes. RP_NO_RESOURCE: that would be fewer than min_groups. RP_DEADLINE: others have
  * drawn the groups meanwhile. Then the groups are given back, as on all failures. */
-static rp_status fit_draw(apply_task *a, rp_rollout_result *result, rp_error *err)
+static rp_status fit_draw(apply_task *a, rp_error *err)
 {
     size_t most = rp_task_worker(&a->reply.task)->limits.message_bytes;
     uint32_t groups = a->request.op.groups, least = a->request.op.min_groups;
     rp_status st = RP_OK;
 
-    while (st == RP_OK && result->batch != NULL && result->batch->lease != 0) {
-        size_t count = result->batch->count, fits = rp_rollout_batch_fit(result->batch, most);
+    while (st == RP_OK && a->result.batch != NULL && a->result.batch->lease != 0) {
+        size_t count = a->result.batch->count;
+        size_t fits = rp_rollout_batch_fit(a->result.batch, most);
 
         if (fits == count) break;
-        undraw(a, result);
+        undraw(a);
         if (fits < (least > 0 ? least : 1)) {
             rp_connection_refused(a->reply.task.connection, RP_REFUSED_MESSAGE_BYTES);
             st = rp_fail(err, RP_NO_RESOURCE,
@@ -121,15 +160,14 @@ static rp_status fit_draw(apply_task *a, rp_rollout_result *result, rp_error *er
                          count, most, fits);
         }
         a->request.op.groups = (uint32_t)fits; /* fewer each time */
-        if (st == RP_OK) st = try_op(a, result, err);
+        if (st == RP_OK) st = try_op(a, err);
     }
     a->request.op.groups = groups;
     return st;
 }
 
 /* The operation has succeeded or failed. */
-static void end_op(apply_task *a, rp_status st, const rp_rollout_result *result,
-                   const rp_error *error)
+static void end_op(apply_task *a, rp_status st, const rp_error *error)
 {
     rp_task *task = &a->reply.task;
 
@@ -137,26 +175,39 @@ static void end_op(apply_task *a, rp_status st, const rp_rollout_result *result,
     if (st != RP_OK)
         rp_task_finish(task, st, error->text);
     else
-        rp_rollout_respond(&a->reply, a->rollouts, result);
+        rp_rollout_respond(&a->reply, a->rollouts, &a->result);
+}
+
+/* True if the operation is not over: it waits, or it has more to drop, in a later turn. */
+static bool waits_on(const apply_task *a, rp_status st)
+{
+    if (st != RP_DEADLINE) return false;
+    if (a->result.goes_on)
+        rp_rollout_waits_wake(&rp_task_worker(&a->reply.task)->rollout_waits, a->rollouts);
+    return a->result.goes_on || a->request.timeout_ms != 0;
 }
 
 static size_t on_retry(rp_rollout_wait *wait)
 {
     apply_task *a = (apply_task *)(void *)((char *)wait - offsetof(apply_task, wait));
     rp_worker *worker = rp_task_worker(&a->reply.task);
-    size_t work = TRY_WORK + a->request_bytes / RP_UNIT_BYTES;
-    rp_rollout_result result = {0};
+    size_t work = TRY_WORK;
     rp_error error = {0};
-    rp_status st = try_op(a, &result, &error);
+    rp_status st;
 
-    if (st == RP_OK) st = fit_draw(a, &result, &error);
+    a->work = 0;
+    st = try_op(a, &error);
+    if (st == RP_OK) st = fit_draw(a, &error);
+    if (st != RP_DEADLINE) work += a->request_bytes / RP_UNIT_BYTES; /* it was copied */
     rp_defer_add_work(worker, work);
-    if (result.batch != NULL) work += rp_rollout_batch_work(result.batch);
+    work += a->work;
+    if (a->result.batch != NULL) work += rp_rollout_batch_work(a->result.batch);
 
-    if (st == RP_DEADLINE)
+    if (a->result.has_effect) rp_loop_disarm(worker->loop, &a->timer);
+    if (waits_on(a, st))
         a->why = error;
     else
-        end_op(a, st, &result, &error);
+        end_op(a, st, &error);
     return work;
 }
 
@@ -202,7 +253,9 @@ static int64_t timeout_of(const apply_task *a)
     return due_ns;
 }
 
-/* Lets the call wait, or refuses it. */
+/* Lets the call wait, or refuses it. An operation that has had its effect has no timeout, and
+ * its columns and options are not used again. One without a timeout waits for stale groups
+ * only. */
 static void park(apply_task *a, const uint8_t *data, size_t size, rp_block *block)
 {
     rp_task *task = &a->reply.task;
@@ -214,10 +267,12 @@ static void park(apply_task *a, const uint8_t *data, size_t size, rp_block *bloc
     rp_pinned_add(worker, a->parked_bytes);
     a->timer.on_due = on_timeout;
     a->timer.is_bulk = true;
+    if (a->result.has_effect) return;
     if (rp_pinned_is_full(c) || c->parked_bytes > worker->limits.connection_pinned_bytes) {
         rp_pinned_refuse(task);
     } else if (keep_bytes(a, data, size, block) != RP_OK ||
-               rp_loop_arm(worker->loop, &a->timer, timeout_of(a)) != RP_OK) {
+               (a->request.timeout_ms != 0 &&
+                rp_loop_arm(worker->loop, &a->timer, timeout_of(a)) != RP_OK)) {
         rp_task_abort(task, RP_NO_RESOURCE, "out of memory for a call that waits");
     }
 }
@@ -249,7 +304,6 @@ static void on_apply(rp_task *task, const uint8_t *data, size_t size, rp_block *
 {
     apply_task *a = apply_of(task);
     rp_worker *worker = rp_task_worker(task);
-    rp_rollout_result result = {0};
     rp_error error = {0};
     rp_status st;
 
@@ -265,17 +319,15 @@ static void on_apply(rp_task *task, const uint8_t *data, size_t size, rp_block *
     a->wait.rollouts = a->rollouts;
     a->request_bytes = size;
     /* In the list before the first try: no change may be missed. */
-    if (a->request.timeout_ms != 0) {
-        rp_rollout_waits_add(&worker->rollout_waits, &a->wait);
-        rp_counter_add(&worker->metrics->rollout_waits, 1);
-    }
-    st = try_op(a, &result, &error);
-    if (st == RP_OK) st = fit_draw(a, &result, &error);
-    if (st == RP_DEADLINE && a->wait.is_waiting) {
+    rp_rollout_waits_add(&worker->rollout_waits, &a->wait);
+    rp_counter_add(&worker->metrics->rollout_waits, 1);
+    st = try_op(a, &error);
+    if (st == RP_OK) st = fit_draw(a, &error);
+    if (waits_on(a, st)) {
         a->why = error;
         park(a, data, size, block);
     } else {
-        end_op(a, st, &result, &error);
+        end_op(a, st, &error);
     }
 }
 
@@ -295,7 +347,7 @@ static void on_peek(rp_task *task, const uint8_t *data, size_t size, rp_block *b
         return;
     }
     if (!find(a, names.rollouts)) return;
-    rp_rollouts_expire(a->rollouts);
+    (void)rp_rollout_waits_expire(&rp_task_worker(task)->rollout_waits, a->rollouts);
     st = rp_rollouts_peek(a->rollouts, names.other, &result.fate, &result.batch);
     if (st != RP_OK) {
         rp_task_abort(task, st, "out of memory for a group");

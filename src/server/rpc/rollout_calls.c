@@ -76,8 +76,9 @@ const rp_task_kind rp_drop_rollouts_kind = {
     .bytes = sizeof(rp_task), .logs = true, .on_message = on_drop};
 
 /* Writes a description of rollouts. Sets `out` bad if there is no memory. */
-static void write_entry(const rp_allocator *alloc, rp_rollouts *rollouts, rp_buf *out)
+static void write_entry(rp_worker *worker, rp_rollouts *rollouts, rp_buf *out)
 {
+    const rp_allocator *alloc = &worker->server->alloc;
     char names[RP_ROLLOUT_CURSORS][RP_ROLLOUT_NAME_BYTES + 1];
     rp_string cursors[RP_ROLLOUT_CURSORS];
     rp_rollouts_entry entry = {.name = rp_rollouts_name(rollouts), .cursors = cursors};
@@ -88,7 +89,7 @@ static void write_entry(const rp_allocator *alloc, rp_rollouts *rollouts, rp_buf
         out->bad = true;
         return;
     }
-    rp_rollouts_expire(rollouts);
+    (void)rp_rollout_waits_expire(&worker->rollout_waits, rollouts);
     rp_rollouts_get_info(rollouts, &info);
     while (entry.cursor_count < RP_ROLLOUT_CURSORS &&
            rp_rollouts_cursor_name(rollouts, entry.cursor_count, names[entry.cursor_count])) {
@@ -104,7 +105,6 @@ static void write_entry(const rp_allocator *alloc, rp_rollouts *rollouts, rp_buf
 
 static void on_list(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
-    const rp_allocator *alloc = &rp_task_worker(task)->server->alloc;
     rp_rollouts *all[RP_ROLLOUT_SET_COUNT];
     rp_rollout_names names;
     rp_message *reply;
@@ -120,7 +120,7 @@ static void on_list(rp_task *task, const uint8_t *data, size_t size, rp_block *b
     }
     reply = rp_defer_reply(task);
     for (size_t i = 0; i < count; i++) {
-        if (reply != NULL) write_entry(alloc, all[i], &reply->bytes);
+        if (reply != NULL) write_entry(rp_task_worker(task), all[i], &reply->bytes);
         rp_rollouts_unref(all[i]);
     }
     if (reply != NULL) rp_defer_respond(task, reply);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The response to an operation on rollouts. A response with groups waits for room, and is made
- * in steps, so that a large one does not delay other calls. Large values are not copied: the
- * message keeps the groups until it has been written.
+/* The response to an operation on rollouts. A response with groups first waits until the
+ * connection has room for it (connection_room.h). Then it is made in steps, so that a large one
+ * does not delay other calls. Large values are not copied: the message keeps the groups until
+ * it has been written.
  *
  * If the message is released before it was written whole, the lease of its groups is released,
  * so that they are drawn again at once.
  *
- * While a response waits for room, its bytes count in the bytes of waiting calls (pinned.h), as
- * its groups may have been removed. It is refused over their limits.
+ * While a response waits for room, its bytes count in the bytes of waiting calls (pinned.h): if
+ * its groups are removed meanwhile, the rollouts do not count these bytes any more. If the
+ * bytes of waiting calls are over their limits, the response is refused.
  *
  * Invariants:
  *   P1  made_bytes is counted in connection->making_bytes, and is_making in ->makers;
@@ -19,7 +21,7 @@
 #include "rollouts/rollout_messages.h"
 #include "server/core/task.h"
 
-/* Begins the struct of a call. */
+/* The first member of the struct of a call. */
 typedef struct rp_rollout_reply {
     rp_task task; /* first */
     bool has_message, is_making, waits_for_room;
@@ -31,10 +33,12 @@ typedef struct rp_rollout_reply {
     rp_timer timer; /* while it waits for room */
 } rp_rollout_reply;
 
-/* Returns a reference to the rollouts, or NULL, with the call ended, if there are none. */
+/* Returns a reference to the rollouts with this name. If there are none, ends the call and
+ * returns NULL. */
 rp_rollouts *rp_rollouts_of(rp_task *task, rp_string name);
 
-/* False, with the call ended, if the call has had a message. */
+/* Called for each request message of a call. Returns true for the first one. For another one,
+ * ends the call and returns false. */
 RP_NODISCARD bool rp_rollout_take_message(rp_rollout_reply *reply);
 
 /* The units of work of a draw or a peek, without the bytes of its response. */
@@ -45,11 +49,13 @@ size_t rp_rollout_batch_fit(const rp_rollout_batch *batch, size_t most);
 /* Releases the lease of a batch, if it has one, and frees it. NULL is fine. */
 void rp_rollout_undraw(rp_rollouts *rollouts, rp_rollout_batch *batch);
 
-/* Responds with a result, whose batch it takes. Adds the work of the batch. */
+/* Responds with a result, and takes ownership of its batch. Adds the work of the batch to that
+ * of this turn of the loop (deferral.h). */
 void rp_rollout_respond(rp_rollout_reply *reply, rp_rollouts *rollouts,
                         const rp_rollout_result *result);
 
-/* The callbacks of the kinds; on_close calls rp_rollout_reply_close(). */
+/* Callbacks of the rp_task_kind of ApplyRollouts and of PeekRollouts: on_half_close, on_turn
+ * and on_room. Their on_end and on_close call rp_rollout_reply_close(). */
 void rp_rollout_half_close(rp_task *task);
 void rp_rollout_turn(rp_task *task);
 void rp_rollout_room(rp_task *task);

@@ -21,8 +21,9 @@ typedef struct rp_sumtree_kernel_ops {
     void (*sum)(const double *children, const uint32_t *groups, size_t count, double *parents);
 
     /* Runs `n` <= RP_SUMTREE_IN_FLIGHT descents from the one group of the top level down to the
-     * leaves: leaves[i] becomes the leaf on which targets[i], a position below the total,
-     * falls. There are at least two levels. */
+     * leaves. Each targets[i] is a number from 0 to below the sum of all leaves. leaves[i]
+     * becomes the first leaf at which the running sum of the leaves, this one included, exceeds
+     * targets[i]. There are at least two levels. */
     void (*find)(double *const *levels, int level_count, const double *targets,
                  uint32_t *leaves, size_t n);
 } rp_sumtree_kernel_ops;

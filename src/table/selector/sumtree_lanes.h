@@ -3,8 +3,8 @@
  *
  *   LANES                  how many descents one vector carries
  *   vec, mask              a vector of float64, and the result of comparing two
- *   gather(c, g, x)        x[j] = child j of the groups g[0 .. LANES-1] of c: loads LANES
- *                          lines and transposes them
+ *   gather(c, g, x)        lane i of x[j] = child j of group g[i] of c: loads LANES groups,
+ *                          a cache line each, and transposes them
  *   load, store, add, sub  for vectors
  *   all(x)                 x in every lane
  *   at_least(a, b)         a >= b
@@ -178,8 +178,8 @@ static inline void descend(const double *children, double *targets, uint32_t *no
     }
 }
 
-/* The top levels, which are small enough for the caches; the next level down has 32 KiB or
- * more. */
+/* The top levels. A step through one of these prefetches nothing, since the level below it is
+ * small enough for the caches: the fifth level has at most 256 KiB. */
 enum { NEAR_LEVELS = 4 };
 
 /* Runs one descent alone. The latency of each step counts, so the state is kept in

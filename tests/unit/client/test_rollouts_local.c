@@ -48,8 +48,9 @@ static uint64_t last(rp_rollout_journal *calls)
 }
 
 static uint64_t on_changed(rp_rollout_log *log, const rp_rollouts *rollouts,
-                           const rp_rollout_op *op)
+                           const rp_rollout_op *op, const rp_buf *encoded)
 {
+    (void)encoded;
     (void)log, (void)rollouts, (void)op;
     return 1;
 }

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "reprise/durable.h"
+#include "rollouts/rollout_set.h"
+#include "store/store.h"
 #include "support/tier_rig.h"
 
 enum { MEMORY = 1 << 20, ROW = 3000, ITEMS = 600 };
@@ -29,6 +31,13 @@ static void open_stage(stage *s, const char *directory, rp_durability mode, uint
     assert_ok(rp_store_new(&store, &s->store, NULL));
     assert_ok(rp_store_add_table(s->store, &table, &s->table, NULL));
     assert_ok_err(rp_durable_open(&options, s->store, &s->durable, &s->err), &s->err);
+}
+
+/* With a disk tier, rollouts take a third of the memory. */
+static void check_rollouts(stage *s, uint64_t max_memory)
+{
+    assert_int_equal(rp_rollout_set_most_bytes(rp_store_rollouts(s->store)),
+                     rp_rollout_set_default_bytes(max_memory));
 }
 
 static void close_stage(stage *s)
@@ -84,6 +93,7 @@ static void run(rp_durability mode)
 
     assert_non_null(mkdtemp(directory));
     open_stage(&s, directory, mode, MEMORY);
+    check_rollouts(&s, MEMORY);
     fill(&s, 1, ITEMS);
     assert_ok_err(rp_durable_checkpoint(s.durable, rp_wait_ms(60000), NULL, 0, &s.err), &s.err);
     fill(&s, ITEMS, ITEMS + 100);
@@ -101,6 +111,7 @@ static void run(rp_durability mode)
 
     open_stage(&s, directory, mode, 0); /* and all of it in memory again */
     check(&s, 2 * ITEMS, 0);
+    check_rollouts(&s, 0);
     close_stage(&s);
     (void)snprintf(command, sizeof command, "rm -r %s", directory);
     assert_int_equal(system(command), 0);

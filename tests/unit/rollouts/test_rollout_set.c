@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rollouts/rollout_set.h"
+#include "store/store.h"
 #include "support/rollout_rig.h"
 
 typedef struct recorder {
@@ -23,8 +24,9 @@ static uint64_t add(struct rp_rollout_log *log, char kind)
 }
 
 static uint64_t on_changed(struct rp_rollout_log *log, const rp_rollouts *r,
-                           const rp_rollout_op *op)
+                           const rp_rollout_op *op, const rp_buf *encoded)
 {
+    (void)encoded;
     (void)r;
     return add(log, rp_rollout_op_name(op->kind)[0]);
 }
@@ -188,6 +190,20 @@ static void the_watch_is_called_when_waits_may_end(void **state)
     rp_rollouts_unref(r);
 }
 
+static void all_rollouts_take_a_third_by_default(void **state)
+{
+    (void)state;
+    const rp_store_options options = {.max_bytes = 90000};
+    rp_store *store;
+
+    assert_true(rp_rollout_set_most_bytes(set) <= RP_ROLLOUT_SET_BYTES);
+    assert_int_equal(rp_rollout_set_most_bytes(set), rp_rollout_set_default_bytes(0));
+    assert_int_equal(rp_rollout_set_default_bytes(90001), 30000);
+    assert_ok(rp_store_new(&options, &store, &err));
+    assert_int_equal(rp_rollout_set_most_bytes(rp_store_rollouts(store)), 30000);
+    rp_store_free(store);
+}
+
 static void a_closed_set_refuses_new_rollouts(void **state)
 {
     (void)state;
@@ -207,6 +223,8 @@ RP_TESTS(rollout_set)
         cmocka_unit_test_setup_teardown(the_log_gets_what_changes_in_order, set_up,
                                         nothing_is_left),
         cmocka_unit_test_setup_teardown(the_watch_is_called_when_waits_may_end, set_up,
+                                        nothing_is_left),
+        cmocka_unit_test_setup_teardown(all_rollouts_take_a_third_by_default, set_up,
                                         nothing_is_left),
         cmocka_unit_test_setup_teardown(a_closed_set_refuses_new_rollouts, set_up,
                                         nothing_is_left),

@@ -136,6 +136,90 @@ static void closing_ends_all_waits(void **state)
     }
 }
 
+enum { ADVANCES = 6, MANY = 3 * RP_ROLLOUT_STEP };
+
+static _Atomic int wrong; /* results that no thread may see */
+static _Atomic bool is_over;
+
+static void note(rp_status st, const rp_rollout_result *result)
+{
+    if ((st != RP_OK && st != RP_DEADLINE) || result->goes_on) atomic_fetch_add(&wrong, 1);
+}
+
+static void *draw_and_acknowledge(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&is_over)) {
+        rp_rollout_op op = {.kind = RP_ROLLOUT_DRAW, .groups = 100, .ttl_ns = INT64_C(1) << 50};
+        rp_rollout_result result;
+        rp_status st = rp_rollouts_apply(t.r, &op, &result, NULL);
+
+        note(st, &result);
+        if (st != RP_OK) continue;
+        for (size_t i = 0; i < result.batch->count; i++)
+            if (result.batch->version > result.batch->groups[i].first_version + 1)
+                atomic_fetch_add(&wrong, 1); /* a stale one was drawn */
+        op = (rp_rollout_op){.kind = RP_ROLLOUT_ACK, .lease = result.batch->lease};
+        rp_rollout_batch_free(result.batch);
+        note(rp_rollouts_apply(t.r, &op, &result, NULL), &result);
+    }
+    return NULL;
+}
+
+static void *make_images(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&is_over)) {
+        uint64_t digest;
+
+        if (rp_rollouts_digest(t.r, &digest) != RP_OK) atomic_fetch_add(&wrong, 1);
+        (void)rp_rollouts_expire(t.r, 1);
+    }
+    return NULL;
+}
+
+static void threads_work_between_the_steps_of_an_advance(void **state)
+{
+    void *(*const work[])(void *) = {draw_and_acknowledge, draw_and_acknowledge, make_images,
+                                     make_images};
+    rp_rollout_options o = rp_test_rollout_options(1);
+    pthread_t threads[COUNT_OF(work)];
+    rp_rollout_info info;
+
+    (void)state;
+    o.max_staleness = 1;
+    assert_ok(
+        rp_test_rollout(&t, (rp_rollout_op){.kind = RP_ROLLOUT_CONFIGURE, .options = &o}));
+    atomic_store(&is_over, false);
+    for (size_t i = 0; i < COUNT_OF(work); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work[i], NULL), 0);
+    for (int64_t version = 0; version < 2 * ADVANCES; version += 2) {
+        rp_rollout_result result;
+        rp_rollout_op op = {.kind = RP_ROLLOUT_ADVANCE, .version = version + 2};
+
+        for (int i = 0; i < MANY; i++) {
+            char name[24];
+            rp_rollout_op put = {
+                .kind = RP_ROLLOUT_PUT, .first_version = version, .last_version = version};
+
+            (void)snprintf(name, sizeof name, "%d.%d", (int)version, i);
+            put.group = rp_test_text(name);
+            assert_ok(rp_rollouts_apply(t.r, &put, &result, NULL));
+        }
+        assert_ok(rp_rollouts_apply(t.r, &op, &result, NULL));
+        assert_false(result.goes_on);
+    }
+    atomic_store(&is_over, true);
+    for (size_t i = 0; i < COUNT_OF(work); i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+
+    assert_int_equal(atomic_load(&wrong), 0);
+    rp_rollouts_get_info(t.r, &info);
+    assert_int_equal(info.stale + info.acknowledged, ADVANCES * MANY);
+    assert_int_equal(info.groups, 0);
+    assert_true(rp_rollouts_check(t.r));
+}
+
 RP_TESTS(rollouts_wait)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +230,8 @@ RP_TESTS(rollouts_wait)
         cmocka_unit_test_setup_teardown(a_wait_ends_at_its_deadline, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_wait_can_be_cancelled, set_up, tear_down),
         cmocka_unit_test_setup_teardown(closing_ends_all_waits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(threads_work_between_the_steps_of_an_advance, set_up,
+                                        tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -431,7 +431,7 @@ static void many_chunks_against_many_evictions_is_linear(void **state)
 static void replacing_an_item_of_many_chunks_is_linear(void **state)
 {
     (void)state;
-    enum { CHUNKS = 400000 };
+    enum { CHUNKS = 150000 };
     world w;
     world_init(&w, (uint64_t)CHUNKS * 600, RP_BUDGET_REJECT);
     rp_table *t = add_table(&w, "t", RP_FIFO, RP_FIFO, 1);

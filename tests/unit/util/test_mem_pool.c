@@ -153,7 +153,7 @@ static void use_one_size_after_the_other(void)
     static const size_t sizes[] = {80, 900, 16, 2048, 256};
 
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
-        fill_and_empty(sizes[i], 64 * MIB);
+        fill_and_empty(sizes[i], rp_test_part(64, 24) * MIB);
         /* The cache keeps a little of each size, which may pin a region or two, and as much
          * again may be kept empty. */
         assert_true(info().held_bytes <= 2 * (i + 2) * REGION);
