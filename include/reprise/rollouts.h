@@ -4,10 +4,10 @@
  * A group is a number of items that belong together, such as the completions of one prompt. It
  * is drawn, evicted and counted as a whole. An item has columns: named tensors, of any length.
  * Some columns exist when the item is put (token ids), others are added later (rewards,
- * advantages). A consumer draws each group once, as soon as all columns that the consumer needs
- * are there. A draw leases its groups to the consumer. If the consumer acknowledges the lease,
- * it has consumed the groups. If the lease expires, the groups are drawn again. A group that
- * all consumers have consumed is removed.
+ * advantages). A consumer draws each group at least once, as soon as all columns that the
+ * consumer needs are there. A draw leases its groups to the consumer. If the consumer
+ * acknowledges the lease, it has consumed the groups. If the lease expires, the groups are
+ * drawn again. A group that all consumers have consumed is removed.
  *
  * The version counts the updates of the policy. Each item has the first and the last version
  * that generated it. The staleness of a group is the current version minus the oldest first

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A meter: the rate of a count that grows, as the median of some slices of time.
  *
- * A plain value without a clock. The owner looks at the count from time to time, and hands over
- * both. Slices before the count has grown and the warm-up has passed are dropped; the median
- * ignores a slice or two in which another process had the core. */
+ * A plain value without a clock. The owner passes the count and the time to the meter now and
+ * then. The warm-up begins when the count begins to grow, and the slices follow it. Since the
+ * rate is a median, up to two slices in which another process had the core do not change it
+ * much. */
 #ifndef RP_PAL_METER_H
 #define RP_PAL_METER_H
 
@@ -14,8 +15,9 @@ enum { RP_METER_SLICES = 5 };
 
 typedef struct rp_meter {
     int64_t warm_ns, slice_ns; /* set by the owner, > 0 */
-    int64_t least;             /* set by the owner, > 0: what a slice counts at least. A slice
-                                  that is too short for it is longer */
+    int64_t least;             /* set by the owner, > 0: the least growth of the count in a
+                                  slice. A slice ends after slice_ns, or later if the count
+                                  has grown less than that */
     bool has_begun, is_warm;
     int64_t since_ns, since_count; /* of the warm-up or of the slice */
     int slices;                    /* complete */

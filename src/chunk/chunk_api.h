@@ -31,8 +31,8 @@ typedef struct rp_chunk_column {
     rp_dtype dtype;
     rp_shape shape;
     size_t stored_bytes; /* compressed */
-    size_t raw_bytes;    /* decompressed; for strings, the bytes of the strings or of their list
-                            (string_list.h) */
+    size_t raw_bytes;    /* decompressed. For strings, depends on their format (string_list.h):
+                            the bytes of the list, or the sum of the bytes of the values */
 } rp_chunk_column;
 
 rp_chunk *rp_chunk_ref(rp_chunk *chunk);
@@ -43,8 +43,8 @@ void rp_chunk_unref(rp_chunk *chunk); /* NULL is fine */
 const rp_chunk_origin *rp_chunk_get_origin(const rp_chunk *chunk);
 size_t rp_chunk_column_count(const rp_chunk *chunk);
 const rp_chunk_column *rp_chunk_get_column(const rp_chunk *chunk, size_t index);
-/* The codec the chunk was built with. For a chunk that was built with RP_CODEC_NONE and then
- * parsed, it is RP_CODEC_SNAPPY: the bytes do not tell the two apart. */
+/* The codec the chunk was built with. RP_CODEC_NONE writes valid snappy without compressing. So
+ * a chunk that was built with it and then parsed has RP_CODEC_SNAPPY. */
 rp_codec rp_chunk_codec(const rp_chunk *chunk);
 bool rp_chunk_is_delta(const rp_chunk *chunk);
 
@@ -110,9 +110,10 @@ RP_NODISCARD rp_status rp_chunk_builder_rows_copy(const rp_chunk_builder *builde
 /* Discards the collected rows. */
 void rp_chunk_builder_clear(rp_chunk_builder *builder);
 
-/* Tunes the number of rows per chunk by hill climbing: it measures the bytes per step in
- * storage (of chunks) and in transport (of all chunks that an item refers to, per step of the
- * item), and moves the length towards the smaller sum. Reverb's procedure, as a plain value. */
+/* Tunes the number of rows per chunk by hill climbing. It minimizes a score, the sum of two
+ * means: the bytes of a chunk per row of the chunk (the cost of storage), and the bytes of all
+ * chunks that an item refers to per step of the item (the cost of transport). Reverb's
+ * procedure, as a plain value. */
 typedef struct rp_chunk_tuner {
     int32_t length;     /* rows the next chunk should have */
     int32_t max_length; /* bound on `length` */

@@ -9,11 +9,15 @@
  * Invariants:
  *
  *   L1  `where` is segment << 32 | offset, or 0: no location. Any thread may read it. It
- *       changes, under the lock of its rp_segments, when a segment is condemned, when the
- *       queue is dropped and when the chunk is moved, or put again after its segment was
- *       revoked;
- *   L2  once `stored` is true, the chunk can be read from `where`, and rp_segments does not use
- *       its bytes in memory until the chunk is moved;
+ *       changes only under the lock of its rp_segments (segments.h):
+ *         - if writing a segment fails, its chunks that are not synced get locations in a new
+ *           segment;
+ *         - if the queue is dropped, a chunk in it gets back the location before its move, or 0;
+ *         - when the chunk is moved;
+ *         - when the chunk is put again, after its location was dropped or its segment revoked;
+ *   L2  while `stored` is true and the segment is not revoked, the chunk can be read from
+ *       `where`. While `stored` is true, rp_segments does not use the bytes of the chunk in
+ *       memory. Moving the chunk, or putting it again, sets `stored` to false;
  *   L3  `next`, `index` and `size` never change after the location is published. */
 #ifndef RP_DISK_STORE_LOCATION_H
 #define RP_DISK_STORE_LOCATION_H

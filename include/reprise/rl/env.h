@@ -101,8 +101,8 @@ typedef struct rp_env_class {
     void (*reset)(const rp_env_context *ctx, void *state);
     /* Steps `count` copies. Actions have been checked. Writes rewards and terminated of each
      * copy. All entries of truncated are false before the call; writes them only where the task
-     * itself truncates. Only a task that depends on something outside returns other statuses
-     * than RP_OK. */
+     * itself truncates. Returns RP_OK, unless the task uses something besides its states that
+     * can fail, such as another process. */
     rp_status (*step)(const rp_env_context *ctx, void *states, size_t count,
                       const void *actions, double *rewards, bool *terminated, bool *truncated);
     /* Writes the observations of `count` copies, one row each. Changes no state. */
@@ -135,7 +135,8 @@ typedef struct rp_env_options {
     const rp_env_setting *settings; /* those that differ from their default */
     size_t setting_count;
     int64_t time_limit; /* 0: that of the class; -1: none */
-    bool keep_ended;    /* no automatic reset: an ended copy goes on until it is reset */
+    bool keep_ended;    /* no automatic reset: rp_env_step() continues to step a copy after its
+                           episode has ended, until the caller resets it */
     bool clip_actions;  /* true: actions of a box outside their bounds are passed to the task,
                            which clips them as the task of Gymnasium does. false: they are
                            refused */

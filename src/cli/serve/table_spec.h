@@ -58,7 +58,8 @@ rp_table_key rp_table_key_find(const char *name);
 void rp_table_settings_init(rp_table_settings *table, const char *name, const char *title,
                             const rp_place *place);
 
-/* Sets one key; `memory` is the size that 100 % stands for. RP_INVALID. */
+/* Sets one key. `memory`: the bytes that "max_bytes=100%" means; 0: percentages are refused.
+ * RP_INVALID. */
 RP_NODISCARD rp_status rp_table_settings_set(rp_table_settings *table, rp_table_key key,
                                              const rp_setting *value, uint64_t memory,
                                              rp_problem *problem);
@@ -91,13 +92,15 @@ char *rp_table_key_text(const rp_table_settings *table, rp_table_key key, char *
 
 enum { RP_TABLE_HINT_BYTES = 64 };
 
-/* Returns what to add to an error about the options of a table: the least error_buffer, if the
- * error is that the bounds, which come from it, are too near to each other; else "". */
+/* Returns what to add to the text of `err`, an error about the options of a table. If the error
+ * is that min_diff and max_diff are too near to each other, and error_buffer was set, writes
+ * a hint with the least possible error_buffer to `text` and returns `text`. Otherwise returns
+ * "". */
 const char *rp_table_settings_hint(const rp_table_settings *table, const rp_error *err,
                                    char *text, size_t size);
 
-/* Writes in words when inserts and samples of a finished table wait, cut to fit. Returns
- * `text`. */
+/* Describes in words the conditions under which the inserts and samples of a finished table
+ * wait. Cuts the description to `size`. Returns `text`. */
 char *rp_table_limiter_text(const rp_table_settings *table, char *text, size_t size);
 
 #endif

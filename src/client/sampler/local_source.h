@@ -2,9 +2,9 @@
 /* A source of samples of a table in this process, without a copy and without a blocked thread.
  *
  * Workers of the runtime draw the samples, in batches that double in size. If the rate limiter
- * refuses, the draw is parked in the table. The source looks the table up when samples are
- * requested, and again after it was dropped: a table may be created later than its source, or
- * be replaced. */
+ * refuses, the draw is parked in the table. The source looks up the table at each draw until it
+ * finds the table, and again after the table was dropped: a table may be created later than its
+ * source, or be replaced. */
 #ifndef RP_CLIENT_SAMPLER_LOCAL_SOURCE_H
 #define RP_CLIENT_SAMPLER_LOCAL_SOURCE_H
 

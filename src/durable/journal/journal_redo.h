@@ -20,8 +20,9 @@ typedef struct rp_redo_options {
     rp_status (*chunk)(void *ctx, const rp_disk_location *location, rp_chunk **out,
                        rp_error *err);
     void *ctx;
-    /* The rollouts of the checkpoint. Operations that an image has are skipped, and up to
-     * rollouts_lsn those on rollouts that the store does not have (checkpoint_rollouts.c). */
+    /* The rollouts of the checkpoint. Redo skips the operations that their images contain
+     * already. An operation on rollouts that the store does not have is skipped if its LSN is
+     * at most rollouts_lsn (checkpoint_rollouts.c), and is RP_CORRUPT otherwise. */
     const rp_rollouts_found *rollouts;
     uint64_t rollouts_lsn;
     bool salvage; /* rollouts may be missing: skips their operations */

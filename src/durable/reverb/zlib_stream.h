@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zlib streams over byte streams, with bounded memory: a few hundred KiB for each direction.
  *
- * Input may also be uncompressed, as in the oldest checkpoints: a function of the caller
- * tells from the first bytes whether it is. A compressed file is one zlib stream; bytes behind
- * its end, or a missing end, are damage. The Adler-32 checksum of zlib is checked.
+ * Input may also be uncompressed, as in the oldest checkpoints. A function of the caller
+ * decides from the first bytes whether the input is compressed. A compressed file is one zlib
+ * stream; bytes behind its end, or a missing end, are damage. The Adler-32 checksum of zlib is
+ * checked.
  *
  * Against decompression bombs: reading fails after max_bytes of output. zlib output is at most
  * 1,032 times its input, and only one buffer of it is in memory. */

@@ -6,18 +6,22 @@
  *
  * Invariants, whenever mu is free (rp_tier_check()):
  *
- *   S1  an entry whose chunk is held by a table is in the list of dirty or of clean entries
- *       according to its state, and in no list otherwise;
+ *   S1  an entry whose chunk a table holds is in the list `dirty` if its state is
+ *       RP_TIER_DIRTY, and in the list `clean` if its state is RP_TIER_CLEAN. No other entries
+ *       are in these lists;
  *   S2  `resident` is the sum of the bytes of held entries that are not spilled, plus the bytes
  *       that the spiller is freeing; `spilled` is the sum of the bytes of held entries that are
  *       spilled;
  *   S3  an entry is in the ring of the cache exactly if it has a `loaded` chunk; then it is
  *       held and spilled. `cached` is the sum of the bytes of these entries;
- *   S4  an entry has `readers` exactly while one of these requests is queued or being served;
- *   S5  a load is in the queue of the readers exactly once while it has queued requests.
+ *   S4  `readers` of an entry, the requests for its chunk, is not NULL exactly while one of
+ *       them is queued, or a reader thread reads the chunk for all of them;
+ *   S5  a load (rp_tier_job) is in the list that starts at `first_job` once while it has queued
+ *       requests, and otherwise not.
  *
- * A chunk lives while its entry is listed, cached or held: its table calls spill.moved before
- * it releases the chunk. The entry is freed with the chunk. */
+ * The lists and the cache have no references to the chunks of their entries. The last table
+ * that holds a chunk calls spill.moved before it releases the chunk, and this call removes the
+ * entry from its list and from the cache. The entry is freed with the chunk. */
 #ifndef RP_DURABLE_TIER_TIER_INSIDE_H
 #define RP_DURABLE_TIER_TIER_INSIDE_H
 
@@ -108,7 +112,8 @@ struct rp_tier {
     uint64_t spilled RP_GUARDED_BY(mu);
     uint64_t cached RP_GUARDED_BY(mu);
     uint64_t admitted RP_GUARDED_BY(mu); /* bytes in memory of chunks admitted by recovery */
-    uint64_t wanted RP_GUARDED_BY(mu); /* bytes for the largest waiting insert; <= the limit */
+    uint64_t wanted RP_GUARDED_BY(mu);   /* bytes that the largest waiting insert needs; at most
+                                            spill.limit */
     rp_tier_job *first_job, *last_job RP_GUARDED_BY(mu); /* loads with chunks to be read */
     rp_tier_reader *idle_readers RP_GUARDED_BY(mu);      /* the latest first */
     rp_loaded *uncached RP_GUARDED_BY(mu); /* evicted from the cache, to be released */

@@ -8,7 +8,7 @@
 #define APPLY "/reprise.v1.Rollouts/ApplyRollouts"
 
 enum {
-    GROUPS = 40000,
+    GROUPS = 20000,
     TURN_GROUPS = 4 * RP_ROLLOUT_STEP, /* that a turn changes, at most */
 };
 
