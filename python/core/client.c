@@ -346,9 +346,8 @@ static PyObject *client_mutate(core_client *self, PyObject *const *args, Py_ssiz
     return request_done(r, failed);
 }
 
-/* Makes a call that must not be repeated, since its second run would fail where the first one
- * succeeded. So the wait for a server that cannot be reached comes before the call. */
-static int call_when_there(core_client *self, core_call call, request *r, int64_t timeout_ms)
+int core_client_call_there(core_client *self, core_call call, core_request *r,
+                           int64_t timeout_ms)
 {
     int64_t until_ns = core_until_ns(timeout_ms);
     request *there = request_new(self);
@@ -358,7 +357,7 @@ static int call_when_there(core_client *self, core_call call, request *r, int64_
     failed = core_call_server(do_tables, &there->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT,
                               timeout_ms);
     core_request_drop(&there->base);
-    return failed ? failed : core_call_server(call, &r->base, 0, core_left_ms(until_ns));
+    return failed ? failed : core_call_server(call, r, 0, core_left_ms(until_ns));
 }
 
 /* Makes a call whose arguments are (table, timeout=None). */
@@ -376,7 +375,7 @@ static PyObject *table_call(core_client *self, PyObject *args, PyObject *kwargs,
         core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
     r->table = table;
-    failed = drops ? call_when_there(self, do_drop, r, timeout_ms)
+    failed = drops ? core_client_call_there(self, do_drop, &r->base, timeout_ms)
                    : core_call_server(do_reset, &r->base, CORE_CALL_PATIENT, timeout_ms);
     return request_done(r, failed != 0);
 }
@@ -408,7 +407,7 @@ static PyObject *client_create_table(core_client *self, PyObject *args, PyObject
              (timeout && (core_timeout_s(timeout, &timeout_ms) != 0 ||
                           PyDict_DelItemString(rest, "timeout") != 0)) ||
              core_table_options_from(args, rest, &r->options) != 0 ||
-             call_when_there(self, do_create, r, timeout_ms) != 0;
+             core_client_call_there(self, do_create, &r->base, timeout_ms) != 0;
     Py_XDECREF(rest);
     return request_done(r, failed);
 }
