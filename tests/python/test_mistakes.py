@@ -477,3 +477,9 @@ def test_a_writer_may_be_closed_in_its_block(caplog):
             writer.append({"x": 1.0})
             writer.close()
     assert not caplog.records
+
+
+def test_a_misspelt_name_of_another_package_is_understood():
+    pytest.importorskip("gymnasium")
+    with pytest.raises(TypeError, match="no setting 'learnin_rate'; did you mean 'rate'"):
+        reprise.rl.DQN("CartPole-v1", learnin_rate=1)
