@@ -24,9 +24,14 @@ if __name__ == "__main__":
     print(f"items of the shards: {sizes}; together {client.server_info()['replay'].current_size}")
     assert sum(sizes) == 300 and min(sizes) > 50
 
+    batches = iter(client.sampler("replay", 32))  # a learner that is running
+    next(batches)
     shards[0].kill()
+    after = [next(batches).size for _ in range(50)]
+    assert after == [32] * 50
     sampled = [sample for sample in client.sample("replay", num_samples=100, emit_timesteps=False)]
     client.insert([np.float32(300)], {"replay": 1.0})
-    print(f"one shard is gone: {len(sampled)} samples and an insert came through all the same")
+    print(f"one shard is gone: {sum(after)} samples of a running sampler, {len(sampled)} of a new one and an "
+          "insert came through all the same")
     for shard in shards[1:]:
         shard.stop()

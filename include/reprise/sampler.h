@@ -27,7 +27,9 @@ typedef struct rp_sampler_options {
     size_t streams;                  /* streams to each server; 0: 1 */
     int64_t max_per_stream;          /* samples before a stream is reopened; 0: no limit */
     int64_t rate_limiter_timeout_ms; /* the sampler ends if the table gives no sample for this
-                                        long; 0: as soon as it gives none; negative: never */
+                                        long; 0: as soon as it gives none; negative: never.
+                                        If no server can be reached for this long, the sampler
+                                        ends with RP_UNAVAILABLE */
     size_t decoders; /* threads that help the caller to decode a batch; 0: depends on the
                         processors */
     bool ordered;    /* the order does not depend on which response arrives first */
@@ -56,7 +58,9 @@ RP_API void rp_sampler_close(rp_sampler *sampler);
  *
  * RP_DEADLINE (`wait` ended, or the rate limiter timed out; in the second case the text says
  * so, and every later call returns the same), RP_PRECONDITION (max_samples have been taken),
- * RP_CANCELLED, RP_NOT_FOUND (no such table), RP_CORRUPT, RP_INVALID (`checked`, and a sample
+ * RP_UNAVAILABLE (no server could be reached for rate_limiter_timeout_ms; every later call
+ * returns the same), RP_CANCELLED, RP_NOT_FOUND (no such table), RP_CORRUPT, RP_INVALID
+ * (`checked`, and a sample
  * does not fit the signature), RP_NO_RESOURCE (memory, or a sample over the client's
  * `item_bytes`), RP_DENIED, RP_UNAUTHENTICATED. Samples that arrived before the failure are
  * returned first. The time of rate_limiter_timeout_ms runs only while a call waits; a timeout

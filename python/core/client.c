@@ -346,32 +346,48 @@ static PyObject *client_mutate(core_client *self, PyObject *const *args, Py_ssiz
     return request_done(r, failed);
 }
 
+int core_client_call_there(core_client *self, core_call call, core_request *r,
+                           int64_t timeout_ms)
+{
+    int64_t until_ns = core_until_ns(timeout_ms);
+    request *there = request_new(self);
+    int failed;
+
+    if (!there) return -1;
+    failed = core_call_server(do_tables, &there->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT,
+                              timeout_ms);
+    core_request_drop(&there->base);
+    return failed ? failed : core_call_server(call, r, 0, core_left_ms(until_ns));
+}
+
 /* Makes a call whose arguments are (table, timeout=None). */
-static PyObject *table_call(core_client *self, PyObject *args, PyObject *kwargs, core_call call,
-                            int flags)
+static PyObject *table_call(core_client *self, PyObject *args, PyObject *kwargs, bool drops)
 {
     static char *names[] = {"table", "timeout", NULL};
     PyObject *timeout = Py_None;
     const char *table;
     int64_t timeout_ms;
     request *r;
+    int failed;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O", names, core_name_converter, &table,
                                      &timeout) ||
         core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
     r->table = table;
-    return request_done(r, core_call_server(call, &r->base, flags, timeout_ms) != 0);
+    failed = drops ? core_client_call_there(self, do_drop, &r->base, timeout_ms)
+                   : core_call_server(do_reset, &r->base, CORE_CALL_PATIENT, timeout_ms);
+    return request_done(r, failed != 0);
 }
 
 static PyObject *client_reset(core_client *self, PyObject *args, PyObject *kwargs)
 {
-    return table_call(self, args, kwargs, do_reset, CORE_CALL_PATIENT);
+    return table_call(self, args, kwargs, false);
 }
 
 static PyObject *client_drop_table(core_client *self, PyObject *args, PyObject *kwargs)
 {
-    return table_call(self, args, kwargs, do_drop, 0);
+    return table_call(self, args, kwargs, true);
 }
 
 /* create_table(timeout=None and the arguments of Store.add_table()). */
@@ -391,7 +407,7 @@ static PyObject *client_create_table(core_client *self, PyObject *args, PyObject
              (timeout && (core_timeout_s(timeout, &timeout_ms) != 0 ||
                           PyDict_DelItemString(rest, "timeout") != 0)) ||
              core_table_options_from(args, rest, &r->options) != 0 ||
-             core_call_server(do_create, &r->base, 0, timeout_ms) != 0;
+             core_client_call_there(self, do_create, &r->base, timeout_ms) != 0;
     Py_XDECREF(rest);
     return request_done(r, failed);
 }
@@ -480,7 +496,7 @@ static PyObject *client_alter_table(core_client *self, PyObject *args, PyObject 
     r->table = table;
     if (recenter) r->change.which |= RP_ALTER_RECENTER;
     failed = change_from(max_size, max_bytes, max_times, limiter, &r->change) != 0 ||
-             core_call_server(do_alter, &r->base, 0, timeout_ms) != 0;
+             core_call_server(do_alter, &r->base, CORE_CALL_PATIENT, timeout_ms) != 0;
     return request_done(r, failed);
 }
 

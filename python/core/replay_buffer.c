@@ -141,6 +141,24 @@ static int missing(const replay_buffer *self, Py_ssize_t i)
     return -1;
 }
 
+/* Refuses a column that the buffer does not have. The error suggests one that it has. */
+static int unknown(const replay_buffer *self, PyObject *name)
+{
+    PyObject *module = PyImport_ImportModule("reprise._check"), *advice = NULL;
+    PyObject *names = PyList_New(0);
+
+    for (Py_ssize_t i = 0; names != NULL && i < self->columns.count; i++)
+        if (PyList_Append(names, self->columns.items[i].name) < 0) Py_CLEAR(names);
+    if (module != NULL && names != NULL)
+        advice = PyObject_CallMethod(module, "advice", "OO", name, names);
+    if (advice != NULL)
+        PyErr_Format(PyExc_TypeError, "add() got '%U', which is no column: %U", name, advice);
+    Py_XDECREF(advice);
+    Py_XDECREF(names);
+    Py_XDECREF(module);
+    return -1;
+}
+
 /* Reads the values of all columns from a dict, which must have no other keys. Borrows them. */
 static int values_of_dict(const replay_buffer *self, PyObject *dict, PyObject **values)
 {
@@ -179,11 +197,9 @@ static int values_of_call(const replay_buffer *self, PyObject *const *args, Py_s
         if (is_priorities(name)) continue;
         i = find_column(self, name);
         if (i < 0 || values[i] != NULL) {
-            PyErr_Format(PyExc_TypeError,
-                         i < 0 ? "add() got '%U', which is no column"
-                               : "add() got two values for column '%U'",
-                         name);
-            return -1;
+            if (i >= 0)
+                PyErr_Format(PyExc_TypeError, "add() got two values for column '%U'", name);
+            return i >= 0 ? -1 : unknown(self, name);
         }
         values[i] = args[nargs + k];
     }
@@ -284,7 +300,7 @@ static int sample_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *n
         while (i < 3 && name != known[i] && PyUnicode_Compare(name, known[i]) != 0) i++;
         if (i == 3 || values[i] != NULL) {
             PyErr_Format(PyExc_TypeError, "sample() got '%U', %s", name,
-                         i == 3 ? "which it does not know" : "twice");
+                         i == 3 ? "which it does not know: it takes n, beta and out" : "twice");
             return -1;
         }
         values[i] = args[nargs + k];

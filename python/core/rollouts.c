@@ -323,6 +323,19 @@ static int take_arguments(rollouts_request *r, PyObject *arguments)
     return found < 0 || r->out_of_memory ? -1 : 0;
 }
 
+/* The first call to a server usually creates or lists rollouts: these wait for the server, as
+ * the calls of tables do. */
+static int call_server(core_client *self, rollouts_request *r, int64_t timeout_ms)
+{
+    switch (r->call.action) {
+    case RP_ROLLOUTS_LIST:
+        return core_call_server(do_call, &r->base, CORE_CALL_PATIENT, timeout_ms);
+    case RP_ROLLOUTS_CREATE:
+    case RP_ROLLOUTS_DROP: return core_client_call_there(self, do_call, &r->base, timeout_ms);
+    default: return core_call_server(do_call, &r->base, 0, timeout_ms);
+    }
+}
+
 PyObject *core_client_rollouts(core_client *self, PyObject *const *args, Py_ssize_t count)
 {
     PyObject *results = NULL;
@@ -348,7 +361,7 @@ PyObject *core_client_rollouts(core_client *self, PyObject *const *args, Py_ssiz
                                  .on_wait = on_wait,
                                  .ctx = r};
     if (take_text(r, args[1], &r->call.rollouts) == 0 && take_arguments(r, args[2]) == 0 &&
-        core_call_server(do_call, &r->base, 0, timeout_ms) == 0) {
+        call_server(self, r, timeout_ms) == 0) {
         if (r->out_of_memory)
             PyErr_NoMemory();
         else

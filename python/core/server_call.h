@@ -45,4 +45,9 @@ void core_request_explain(core_request *request, const char *why);
  * failed call are freed with the request. */
 int core_call_server(core_call call, core_request *request, int flags, int64_t timeout_ms);
 
+/* client.c: makes a call that must not be repeated, since its second run would fail where the
+ * first one succeeded. So the wait for a server that cannot be reached comes before it. */
+int core_client_call_there(core_client *self, core_call call, core_request *request,
+                           int64_t timeout_ms);
+
 #endif

@@ -395,19 +395,24 @@ static rp_status do_end(void *arg, rp_wait wait, rp_error *err)
 
 static int check_item(const step_writer *self, const creation *c)
 {
-    const char *wrong = NULL;
-
     if (isnan(c->priority)) {
         PyErr_Format(PyExc_ValueError, "`priority` must not be nan. It is for table '%s'",
                      c->table);
         return -1;
     }
+    /* The first words are those of Reverb. */
     if (c->steps > self->longest)
-        wrong = "`num_timesteps` must be <= `max_timesteps`";
+        PyErr_Format(PyExc_ValueError,
+                     "`num_timesteps` must be <= `max_timesteps`: it is %d for table '%s', and "
+                     "the writer was made with max_sequence_length=%d",
+                     (int)c->steps, c->table, (int)self->longest);
     else if (c->steps > self->steps)
-        wrong = "Argument `num_timesteps` is larger than number of buffered timesteps.";
-    if (!wrong) return 0;
-    PyErr_SetString(PyExc_ValueError, wrong);
+        PyErr_Format(PyExc_ValueError,
+                     "Argument `num_timesteps` is larger than number of buffered timesteps. It "
+                     "is %d for table '%s', and %d have been appended",
+                     (int)c->steps, c->table, (int)self->steps);
+    else
+        return 0;
     return -1;
 }
 

@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterable, List, Mapping, Optional, Sequence, T
 from reprise import _core
 from reprise.errors import UnknownColumnError
 
-__all__ = ["check_names", "check_pattern", "check_seconds", "differing_names", "differing_steps",
+__all__ = ["advice", "check_names", "check_pattern", "check_seconds", "differing_names", "differing_steps",
            "limiter_fields", "milliseconds", "name_columns", "need", "number", "suggest_names",
            "unknown_column", "whole_number"]
 
@@ -62,7 +62,8 @@ def milliseconds(name: str, seconds: Optional[float]) -> int:
     return int(min(-(-seconds * 1000 // 1), 2**53))
 
 
-def _advice(name: str, names: List[str]) -> str:
+def advice(name: str, names: List[str]) -> str:
+    """Returns the name among `names` that may be meant, or a list of them, for the end of an error."""
     import difflib
 
     near = difflib.get_close_matches(name, names, 1)
@@ -82,7 +83,7 @@ def _unknown_option(what: str, given: Iterable[str], known: Iterable[str]) -> Op
             return (f"{what} has no option {name!r}: write "
                     f"rate_limiter=reprise.rate_limiters.{_OF_LIMITERS[name]}")
         if name not in names:
-            return f"{what} has no option {name!r}: {_advice(name, names)}"
+            return f"{what} has no option {name!r}: {advice(name, names)}"
     return None
 
 
@@ -141,7 +142,7 @@ def need(package: str, what: str) -> None:
 def unknown_column(what: str, name: Any, names: Iterable[Any]) -> UnknownColumnError:
     """Returns the error for a column that `what` does not have. `names` are those that it has."""
     known = [str(other) for other in names]
-    near = _advice(str(name), known)
+    near = advice(str(name), known)
     more = f" There are {_listed(known)}." if near.startswith("did") else ""
     return UnknownColumnError(f"{what} has no column {name!r}: {near}{more}")
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Iterator
 if TYPE_CHECKING:
     import logging
 
-__all__ = ["Patience", "logger", "say_dropped", "say_waiting", "saying"]
+__all__ = ["CLOSED_EARLY", "Patience", "logger", "say_dropped", "say_waiting", "saying"]
 
+CLOSED_EARLY = "closed without flush()"  # why a writer drops items
 _FIRST_S = 2.0  # the first warning about a wait
 _LOOK_S = 0.25
 
@@ -23,12 +24,15 @@ def logger() -> logging.Logger:
     return logging.getLogger("reprise")
 
 
-def say_dropped(writer: str, items: int) -> None:
-    """Logs how many items a writer drops because an exception ended its `with` block."""
+def say_dropped(writer: str, items: int,
+                cause: str = "an exception ended its `with`") -> None:
+    """Logs how many items a writer drops because an exception ended its `with` block, or because it
+    was closed without a flush."""
     if items > 0:
         logger().warning(
-            "%s: an exception ended its `with`: %d item%s not confirmed and dropped",
+            "%s: %s: %d item%s not confirmed and dropped",
             writer,
+            cause,
             items,
             " was" if items == 1 else "s were",
         )

@@ -14,7 +14,6 @@ from typing import (
     SupportsIndex,
     Tuple,
     TypeVar,
-    Union,
     overload,
 )
 
@@ -27,7 +26,7 @@ from reprise.errors import NotFoundError
 if TYPE_CHECKING:
     from reprise.dataset import Dataset
 
-__all__ = ["Batch", "BatchInfo", "BatchIterator"]
+__all__ = ["Batch", "BatchInfo", "BatchIterator", "TensorBatch"]
 
 _T = TypeVar("_T")
 
@@ -45,12 +44,12 @@ class BatchInfo(NamedTuple):
         largest of the batch; all 1 if `beta` is 0.
     """
 
-    keys: Any
-    probabilities: Any
-    table_size: Any
-    priorities: Any
-    times_sampled: Any
-    weights: Any
+    keys: np.ndarray[Any, np.dtype[np.uint64]]
+    probabilities: np.ndarray[Any, np.dtype[np.float64]]
+    table_size: np.ndarray[Any, np.dtype[np.int64]]
+    priorities: np.ndarray[Any, np.dtype[np.float64]]
+    times_sampled: np.ndarray[Any, np.dtype[np.int32]]
+    weights: np.ndarray[Any, np.dtype[np.float64]]
 
 
 if TYPE_CHECKING:  # type checkers take batch["obs"] of a named tuple for one of its fields
@@ -78,7 +77,8 @@ class Batch(_Batch):
     Fields:
       data: the stacked columns; the first dimension counts items. A nest like the `structure` of
         the dataset or like the table's signature; a list if there is neither. `batch["obs"]` is
-        short for `batch.data["obs"]`.
+        short for `batch.data["obs"]`. Type checkers take it for an array; for a column that is
+        itself a nest, use `batch.data`.
       info: a `BatchInfo`. Its fields are attributes of the batch too.
       lengths: None if all items have the same length. Otherwise a nest like `data`. With
         `ragged="pad"`, it has the number of rows of each item; with `ragged="offsets"`, the first
@@ -88,7 +88,10 @@ class Batch(_Batch):
     __slots__ = ()
 
     @overload
-    def __getitem__(self, key: Union[str, SupportsIndex]) -> Any: ...
+    def __getitem__(self, key: str) -> np.ndarray[Any, Any]: ...
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Any: ...
 
     @overload
     def __getitem__(self, key: slice) -> Tuple[Any, ...]: ...
@@ -113,28 +116,50 @@ class Batch(_Batch):
         return len(self.info.keys)
 
     @property
-    def keys(self) -> Any:
+    def keys(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
         return self.info.keys
 
     @property
-    def probabilities(self) -> Any:
+    def probabilities(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         return self.info.probabilities
 
     @property
-    def table_size(self) -> Any:
+    def table_size(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         return self.info.table_size
 
     @property
-    def priorities(self) -> Any:
+    def priorities(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         return self.info.priorities
 
     @property
-    def times_sampled(self) -> Any:
+    def times_sampled(self) -> np.ndarray[Any, np.dtype[np.int32]]:
         return self.info.times_sampled
 
     @property
-    def weights(self) -> Any:
+    def weights(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         return self.info.weights
+
+
+if TYPE_CHECKING:
+
+    class TensorBatch(Batch):
+        """A batch whose arrays, except for the keys, are those of another library."""
+
+        def __getitem__(self, key: Any) -> Any: ...
+
+        @property
+        def probabilities(self) -> Any: ...
+        @property
+        def table_size(self) -> Any: ...
+        @property
+        def priorities(self) -> Any: ...
+        @property
+        def times_sampled(self) -> Any: ...
+        @property
+        def weights(self) -> Any: ...
+
+else:
+    TensorBatch = Batch
 
 
 class BatchIterator:
@@ -227,14 +252,14 @@ def pack(core: _core.Batch, packer: Optional[tree.Structure]) -> Batch:
     return Batch(data, info, lengths)
 
 
-def map_batch(function: Any, batch: Batch, kind: type = np.ndarray) -> Batch:
+def map_batch(function: Any, batch: Batch, kind: type = np.ndarray) -> TensorBatch:
     """Applies `function` to all arrays of type `kind` in a batch, except keys and strings."""
 
     def convert(leaf: Any) -> Any:
         return function(leaf) if isinstance(leaf, kind) and leaf.dtype != object else leaf
 
     info = batch.info
-    return Batch(
+    return TensorBatch(
         tree.map_structure(convert, batch.data),
         BatchInfo(info.keys, *(convert(leaf) for leaf in info[1:])),
         None if batch.lengths is None else tree.map_structure(convert, batch.lengths),

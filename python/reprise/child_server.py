@@ -248,7 +248,7 @@ class Child:
             if local_servers.clients.get(self.port) is self._clients:
                 del local_servers.clients[self.port]
             for client in list(self._clients):
-                client._give_up()
+                client._on_stop(self.port)
         self._in.close()
         self._out.close()
         if self._socket is not None:  # left behind by a child that was killed

@@ -26,6 +26,7 @@ from typing import (
     Generator,
     List,
     Mapping,
+    NoReturn,
     Optional,
     Sequence,
     Union,
@@ -46,7 +47,7 @@ from reprise._check import (
 from reprise.connection import Connection
 from reprise.replay_sample import ReplaySample, SampleInfo
 from reprise.step_writer import Writer
-from reprise.table import Waiting
+from reprise.table import Waiting, warn_if_never_full
 
 if TYPE_CHECKING:
     from typing_extensions import Literal, Unpack  # which type checkers have inside
@@ -111,7 +112,12 @@ class Client(Connection):
     """
 
     def insert(
-        self, data: Any, priorities: Mapping[str, float], *, timeout: Optional[float] = None
+        self,
+        data: Any,
+        priorities: Mapping[str, float],
+        *,
+        timeout: Optional[float] = None,
+        **unknown: NoReturn,
     ) -> None:
         """Inserts one step as an item of each table, and waits until all are confirmed.
 
@@ -128,8 +134,12 @@ class Client(Connection):
           NotFoundError: there is no such table.
           DeadlineExceededError: an item was not confirmed in time; it may still be inserted.
         """
+        if data is None:
+            raise TypeError("data must be a nest of arrays, such as {'obs': obs}, got None")
         if not priorities:
             raise ValueError("priorities must contain at least one item")
+        if unknown:  # `suggest_names` would slow each insert down
+            check_names("Client.insert()", unknown, ("data", "priorities", "timeout"))
         check_seconds("timeout", timeout)
         self._insert(data, priorities, timeout, lambda: False)
 
@@ -412,6 +422,7 @@ class Client(Connection):
         check_names("a sampler", options, dataset.DatasetOptions.__annotations__)
         return dataset.Dataset(self, table, batch_size, **options)
 
+    @suggest_names
     def mutate_priorities(
         self,
         table: str,
@@ -434,6 +445,7 @@ class Client(Connection):
             updates = dict(updates)
         self._client.mutate(table, updates, None, deletes, timeout)
 
+    @suggest_names
     def update_priorities(
         self, table: str, keys: Any, priorities: Any, *, timeout: Optional[float] = None
     ) -> None:
@@ -448,6 +460,7 @@ class Client(Connection):
         """
         self._client.mutate(table, keys, priorities, None, timeout)
 
+    @suggest_names
     def reset(self, table: str, *, timeout: Optional[float] = None) -> None:
         """Removes all items of a table and resets its rate limiter."""
         self._client.reset(table, timeout)
@@ -535,6 +548,19 @@ class Client(Connection):
             recenter=recenter,
             timeout=timeout,
         )
+        if rate_limiter is not None or max_size is not None:
+            self._warn_if_never_full(table, timeout)
+
+    def _warn_if_never_full(self, table: str, timeout: Optional[float]) -> None:
+        """Logs a warning if samples of the table wait for ever."""
+        try:
+            tables = self._client.tables(timeout, table)
+        except errors.StatusError:
+            return  # the table was altered all the same
+        for info in tables:
+            if not info["soft_limit"]:
+                warn_if_never_full(table, info["limiter"][1], info["max_size"])
+                return
 
     def pause_table(
         self, table: str, sides: str = "both", *, timeout: Optional[float] = None

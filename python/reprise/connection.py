@@ -9,7 +9,7 @@ it connects through TCP.
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 from reprise import _core, errors, local_path, local_servers, reverb_types
 from reprise._check import suggest_names
@@ -126,13 +126,15 @@ class Connection:
         }
         if not shared_memory:
             self._options["shared_memory"] = False
-        if self._options:
-            _core.Client(server_address, **self._options)  # raises if an option is wrong
+        # Raises if an address or an option is wrong. Names are not looked up.
+        known = [address.strip().removeprefix("dns:") for address in server_address.split(",")]
+        _core.Client(",".join(known), **self._options)
         self._server: Any = None  # if set, kept from being garbage-collected
         self._handle: Optional[_core.Client] = None
         self._pid = 0
         self._store: Any = None
         self._path: Optional[str] = None
+        self._not_stopped: Set[str] = set()  # addresses, without those of children that have ended
         self._inserters: List[_core.StepWriter] = []
         self._signature_cache: Dict[str, Any] = {}
 
@@ -190,11 +192,21 @@ class Connection:
 
     def _register_with_child(self) -> None:
         """Registers with each server that runs in a child process of this process."""
-        for address in self._server_address.split(","):
-            local_servers.child_clients(address).add(self)
+        addresses = self._server_address.split(",")
+        self._not_stopped = {address.strip() for address in addresses}
+        for address in addresses:
+            local_servers.child_clients(address.strip()).add(self)
 
-    def _give_up(self) -> None:
-        """Ends all waits: the server was stopped and does not come back."""
+    def _on_stop(self, port: int) -> None:
+        """Handles the end of the server in a child process, which does not come back. If it was the last
+        server of the client, ends all waits. While there are other shards, calls, writers and samplers
+        go on with these, as after the loss of any server."""
+        self._not_stopped = {
+            address for address in self._not_stopped
+            if not local_servers.is_local(address, port)
+        }
+        if self._not_stopped:
+            return
         handle, self._handle = self._handle, None
         if handle is not None and self._pid == os.getpid():
             handle.give_up()

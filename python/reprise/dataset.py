@@ -89,7 +89,8 @@ class Dataset:
       max_per_stream: the number of items after which a stream is replaced by a new one; -1: no
         limit.
       rate_limiter_timeout: the iterator ends after this number of seconds without an item; None:
-        never.
+        never. If no server can be reached for this long (at least one second for the first
+        connection), the iterator raises an error.
       timeout: if a batch takes longer than this number of seconds, the iterator raises
         `DeadlineExceededError`. No item is lost then, and the caller may try again. None: never.
       ordered: with several streams or servers, keep an order that depends on the seed only.
@@ -196,9 +197,16 @@ class Dataset:
         """
         if isinstance(self._client, _core.Client):
             return self._client.tables(timeout, self._table)[0]["signature"]
-        if timeout is None and self._timeout_ms >= 0:
-            timeout = self._timeout_ms / 1000
+        if timeout is None:
+            timeout = self._patience()
         return self._client.details(timeout, self._table)[self._table]["signature"]
+
+    def _patience(self) -> Optional[float]:
+        """Returns for how many seconds to wait for the signature. A short timeout of the rate limiter is
+        for samples, so that it does not count for the first connection."""
+        limiter_ms = self._options["rate_limiter_timeout_ms"]
+        limits = [ms for ms in (self._timeout_ms, max(limiter_ms, 1000) if limiter_ms >= 0 else -1) if ms >= 0]
+        return min(limits) / 1000 if limits else None
 
     def packer(self, timeout: Optional[float] = None) -> Optional[tree.Structure]:
         """The structure of a batch; None: a list. Computed once, for the first iterator. It may be

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 import jax
 import numpy as np
 
-from reprise.batch import Batch, map_batch
+from reprise.batch import TensorBatch, map_batch
 
 if TYPE_CHECKING:
     from reprise.dataset import Dataset
@@ -23,7 +23,7 @@ class JaxDataset:
         self._dataset = dataset
         self._device = device
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[TensorBatch]:
         # jax may read the memory of an array later, so the array must not change until then.
         copy = self._dataset._ahead["reuse"] > 0
 

@@ -16,7 +16,7 @@ from typing import Any, Dict, Optional, Tuple
 
 from reprise import _core
 
-__all__ = ["LOOPBACK", "child_clients", "local_durable", "local_store", "split_address"]
+__all__ = ["LOOPBACK", "child_clients", "is_local", "local_durable", "local_store", "split_address"]
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1", "")
 
@@ -37,6 +37,12 @@ def split_address(address: str) -> Tuple[str, int]:
     """Splits "host:port"; returns ("", 0) for an address of another form."""
     host, colon, port = address.rpartition(":")
     return (host, int(port)) if colon and port.isdigit() else ("", 0)
+
+
+def is_local(address: str, port: int) -> bool:
+    """Returns True if a server of this host that listens on `port` has this address."""
+    host, own_port = split_address(address)
+    return own_port == port and host in LOOPBACK
 
 
 def local_store(address: str) -> Optional[_core.Store]:

@@ -140,11 +140,18 @@ class SampleToInsertRatio(RateLimiter):
         except ValueError:
             raise ValueError("error_buffer must be a number, or a pair (lowest, highest), got "
                              f"{error_buffer!r}") from None
+        for name, value in (("samples_per_insert", samples_per_insert), ("error_buffer", lowest),
+                            ("error_buffer", highest)):
+            if value != value:
+                raise ValueError(f"{name} must be a number, got nan")
         min_diff = number("the lowest of error_buffer", lowest)
         max_diff = number("the highest of error_buffer", highest)
 
         if samples_per_insert <= 0:
             raise ValueError(f"samples_per_insert ({samples_per_insert}) must be > 0")
+        if not 1e-12 <= samples_per_insert <= 1e9:
+            raise ValueError(
+                f"samples_per_insert ({samples_per_insert}) must be from 1e-12 to 1e9")
         if max_diff - min_diff < 2 * max(1.0, samples_per_insert):
             raise ValueError(
                 "The size of error_buffer must be >= max(1.0, samples_per_insert) as "

@@ -245,12 +245,28 @@ class ReplayBuffer(_core.ReplayBuffer):
 
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> "ReplayBuffer":
-        """Returns the buffer that `save` wrote; it continues as the saved one would have."""
-        import json
+        """Returns the buffer that `save` wrote; it continues as the saved one would have.
+
+        Raises:
+          FileNotFoundError: there is no such file.
+          ValueError: the file is damaged, or `save` did not write it.
+        """
         import zipfile
+        import zlib
 
         if not zipfile.is_zipfile(path) and os.path.exists(path):
             raise ValueError(f"{os.fspath(path)!r} is not a file of ReplayBuffer.save()")
+        try:
+            return cls._from_archive(path)
+        except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
+            raise ValueError(f"{os.fspath(path)!r} is damaged, or not a file of "
+                             f"ReplayBuffer.save(): {error}") from error
+
+    @classmethod
+    def _from_archive(cls, path: Union[str, "os.PathLike[str]"]) -> "ReplayBuffer":
+        import json
+        import zipfile
+
         with zipfile.ZipFile(path) as archive:
             head = json.loads(archive.read("head.json"))
             spec = {n: (tuple(s), d) for n, (s, d) in head["options"]["spec"].items()}

@@ -41,6 +41,8 @@ from typing import (
 import numpy as np
 
 from reprise import _core, errors
+from reprise._check import whole_number
+from reprise._log import logger
 from reprise.connection import core_client
 
 __all__ = ["Batch", "Drawn", "Group", "Item", "Part", "Put", "Ragged", "Rollouts", "names"]
@@ -71,8 +73,10 @@ _STALENESS = ("drop", "wait")
 _FULL = ("wait", "evict")
 _ORDER = ("fifo", "lifo", "freshest")
 _CHOICES = {"staleness": _STALENESS, "full": _FULL, "order": _ORDER}
-_NUMBERS = ("group_size", "max_staleness", "groups_per_version", "first_version", "max_groups",
-            "max_bytes")
+# The least values of the options that are numbers.
+_NUMBERS = {"group_size": 1, "max_staleness": -1, "groups_per_version": 0, "first_version": 0,
+            "max_groups": 1, "max_bytes": 1}
+_MOST_32, _MOST_63 = 2**32 - 1, 2**63 - 1
 
 
 class Put(NamedTuple):
@@ -168,7 +172,8 @@ class Part:
     def pack(self, name: str, budget: int) -> List[Part]:
         """Divides the items into consecutive parts. Each takes as many of the next items as have
         at most `budget` rows of the column together, or one item if that alone has more."""
-        first = self._draw.pack((name, self._first, self._last), int(budget))
+        budget = _number("budget", budget, 1)
+        first = self._draw.pack((name, self._first, self._last), budget)
         return [Part(self._draw, self._first + a, self._first + b) for a, b in zip(first, first[1:])]
 
 
@@ -265,6 +270,25 @@ def _ns(what: str, seconds: float) -> int:
     return ns
 
 
+def _number(name: str, value: Any, least: int, most: int = _MOST_63) -> int:
+    """Returns a whole number, which may be given as a float. TypeError, ValueError."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return whole_number(name, value, least, most)
+
+
+def _consumers(consumers: Any) -> List[Tuple[str, List[str]]]:
+    if not isinstance(consumers, Mapping):
+        raise TypeError("consumers must be a dict from the name of each to a list of the columns that it "
+                        f"needs, as in {{'trainer': ['tokens']}}, got {consumers!r}")
+    for each, columns in consumers.items():
+        if isinstance(columns, (str, bytes)) or not hasattr(columns, "__iter__"):
+            raise TypeError(f"the columns of consumer {each!r} must be a list, as in "
+                            f"{{{each!r}: ['tokens']}}, got {columns!r}")
+    return [(str(each), [str(column) for column in columns])
+            for each, columns in consumers.items()]
+
+
 def _options(options: Mapping[str, Any]) -> Dict[str, Any]:
     """Checks the options of rollouts, and returns them as the C extension expects them."""
     found: Dict[str, Any] = {}
@@ -274,10 +298,10 @@ def _options(options: Mapping[str, Any]) -> Dict[str, Any]:
                 raise ValueError(f"{name} must be one of {_CHOICES[name]}, got {value!r}")
             found[name] = _CHOICES[name].index(value)
         elif name in _NUMBERS:
-            found[name] = int(value)
+            most = _MOST_32 if name in ("group_size", "groups_per_version") else _MOST_63
+            found[name] = _number(name, value, _NUMBERS[name], most)
         elif name == "consumers":
-            found[name] = [(str(each), [str(column) for column in columns])
-                           for each, columns in dict(value).items()]
+            found[name] = _consumers(value)
         else:
             known = sorted([*_CHOICES, *_NUMBERS, "consumers"])
             raise TypeError(f"rollouts have no option {name!r}; there are {', '.join(known)}")
@@ -331,7 +355,8 @@ class Rollouts:
         """Makes the rollouts on the server.
 
         Args:
-          exist_ok: if there are rollouts of that name, keep them with the options that they have.
+          exist_ok: if there are rollouts of that name, keep them with the options that they have. A
+            warning is logged if these differ.
           options: `group_size` (1), `max_staleness` (-1: no bound), `staleness` ("drop" or "wait"),
             `groups_per_version` (0: no limiter), `first_version` (0), `max_groups` (65,536),
             `max_bytes` (1 GiB), `full` ("wait" or "evict"), `order` ("fifo", "lifo" or "freshest"),
@@ -343,7 +368,18 @@ class Rollouts:
         except errors.StatusError as e:
             if not (exist_ok and e.code == "ALREADY_EXISTS"):
                 raise
+            self._say_other_options(options, timeout)
         return self
+
+    def _say_other_options(self, options: Mapping[str, Any], timeout: Optional[float]) -> None:
+        """Logs which options of rollouts that exist are not those that were given."""
+        have = self.info(timeout=timeout)["options"]
+        given = _described({"consumers": have["consumers"], **_options(options)})
+        other = [f"{name}={have[name]!r} and not {given[name]!r}" for name in options
+                 if given[name] != have[name]]
+        if other:
+            logger().warning("rollouts '%s' exist with %s, and stay so: configure() changes options, "
+                             "drop() removes the rollouts", self.name, ", ".join(other))
 
     def drop(self, *, timeout: Optional[float] = 30.0) -> None:
         """Removes the rollouts with their groups. All waits end with `StatusError`."""
@@ -379,7 +415,7 @@ class Rollouts:
           version: of the policy that generated the item, or the first one and the last one.
         """
         first, last = (version, version) if isinstance(version, int) else version
-        return self._put(_Action.PUT, timeout, group=group, index=int(index),
+        return self._put(_Action.PUT, timeout, group=group, index=_number("index", index, 0, _MOST_32),
                          columns=_columns(columns), first_version=int(first),
                          last_version=int(last))
 
@@ -387,7 +423,7 @@ class Rollouts:
                timeout: Optional[float] = None) -> Put:
         """Adds columns to an item, such as its reward. A column that exists with other values is an
         error, unless `replace` is true."""
-        return self._put(_Action.UPDATE, timeout, group=group, index=int(index),
+        return self._put(_Action.UPDATE, timeout, group=group, index=_number("index", index, 0, _MOST_32),
                          columns=_columns(columns), replace=bool(replace))
 
     def advance(self, version: int, *, timeout: Optional[float] = None) -> int:
@@ -413,13 +449,16 @@ class Rollouts:
         if groups is None:
             size = int(self.info()["options"]["group_size"])
             groups = max(1, 65536 // size)
-        arguments: Dict[str, Any] = {"groups": int(groups), "consumer": consumer,
+        groups = _number("groups", groups, 1, _MOST_32)
+        if min_groups is not None:
+            min_groups = _number("min_groups", min_groups, 1, _MOST_32)
+        arguments: Dict[str, Any] = {"groups": groups, "consumer": consumer,
                                      "ttl": _ns("ttl", ttl)}
         if tokens is not None:
-            arguments.update(column=column, tokens=int(tokens))
-            arguments["min_groups"] = 1 if min_groups is None else int(min_groups)
+            arguments.update(column=column, tokens=_number("tokens", tokens, 1))
+            arguments["min_groups"] = 1 if min_groups is None else min_groups
         else:
-            arguments["min_groups"] = int(groups if min_groups is None else min_groups)
+            arguments["min_groups"] = groups if min_groups is None else min_groups
         return Batch(self, self._call(_Action.DRAW, timeout, **arguments)["draw"])
 
     def ack(self, lease: int, *, timeout: Optional[float] = None) -> None:
@@ -444,7 +483,13 @@ class Rollouts:
     def set_cursor(self, name: str, data: bytes, *, timeout: Optional[float] = None) -> None:
         """Stores bytes under a name, such as the position of a data loader. Checkpoints save them
         with the groups. No bytes: the cursor is removed."""
-        self._call(_Action.SET_CURSOR, timeout, cursor=name, data=bytes(data))
+        if isinstance(data, str):
+            raise TypeError(f"data must be bytes, got {data!r}: write data.encode()")
+        try:
+            data = bytes(memoryview(data))
+        except TypeError:
+            raise TypeError(f"data must be bytes, got {data!r}") from None
+        self._call(_Action.SET_CURSOR, timeout, cursor=name, data=data)
 
     def cursor(self, name: str, *, timeout: Optional[float] = 30.0) -> Optional[bytes]:
         """Returns the bytes that `set_cursor` has stored, or None."""

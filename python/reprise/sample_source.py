@@ -275,7 +275,8 @@ class Drawing:
 
     def _check_table(self) -> None:
         try:
-            info = self.client.details(30)
+            limiter_ms = self.source.options["rate_limiter_timeout_ms"]
+            info = self.client.details(30 if limiter_ms < 0 else min(30, max(1, limiter_ms / 1000)))
         except errors.DeadlineExceededError:
             return
         signature = info[self.table]["signature"] if self.table in info else None

@@ -303,8 +303,8 @@ class Server:
     def stop(self, grace: float = 0.0) -> None:
         """Ends all calls and stops the server. May be called again.
 
-        Waiting calls of clients in this process end with CANCELLED. Other clients wait for the
-        server to come back, until their timeouts.
+        Waiting calls of clients in this process end with CANCELLED. Clients with other shards go on
+        with these. Other clients wait for the server to come back, until their timeouts.
 
         A server that was already running keeps running.
 

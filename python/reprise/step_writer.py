@@ -44,7 +44,7 @@ class Writer:
 
     def __exit__(self, exc_type: Any, *_: Any) -> None:
         try:
-            if exc_type is None:
+            if exc_type is None and not self._closed:
                 self.flush()
                 self.close()
         finally:  # after an exception, or Ctrl-C in the flush, close without waiting

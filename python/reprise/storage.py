@@ -29,7 +29,19 @@ __all__ = ["Storage"]
 _DURABILITIES = ("checkpoint", "interval", "sync")
 
 
-class Storage(NamedTuple):
+class _Fields(NamedTuple):
+    path: Union[str, "os.PathLike[str]"]
+    durability: str = "checkpoint"
+    sync_every: float = 0.1
+    checkpoint_every: Optional[float] = 300.0
+    keep: int = 3
+    max_memory: int = 0
+    final_checkpoint: bool = True
+    salvage: bool = False
+    accept_changes: bool = False
+
+
+class Storage(_Fields):
     """A data directory, for `Server(storage=...)`.
 
     A server that is stopped and started again has the same data. `durability` decides which
@@ -51,17 +63,31 @@ class Storage(NamedTuple):
       final_checkpoint: write a checkpoint when the server is stopped.
       salvage: load the readable part of damaged data.
       accept_changes: load tables although their selectors differ from the saved ones.
+
+    Raises:
+      TypeError, ValueError: a field has a value that no server accepts.
     """
 
-    path: Union[str, "os.PathLike[str]"]
-    durability: str = "checkpoint"
-    sync_every: float = 0.1
-    checkpoint_every: Optional[float] = 300.0
-    keep: int = 3
-    max_memory: int = 0
-    final_checkpoint: bool = True
-    salvage: bool = False
-    accept_changes: bool = False
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        path: Union[str, "os.PathLike[str]"],
+        durability: str = "checkpoint",
+        sync_every: float = 0.1,
+        checkpoint_every: Optional[float] = 300.0,
+        keep: int = 3,
+        max_memory: int = 0,
+        final_checkpoint: bool = True,
+        salvage: bool = False,
+        accept_changes: bool = False,
+    ) -> "Storage":
+        made = super().__new__(
+            cls, path, durability, sync_every, checkpoint_every, keep, max_memory,
+            final_checkpoint, salvage, accept_changes
+        )
+        options_of(made)  # raises if a value is wrong
+        return made
 
 
 def _ms(name: str, seconds: Any) -> int:

@@ -34,7 +34,7 @@ import time
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from reprise import _check, _core, errors, pattern_protos, specs, tree
-from reprise._log import say_dropped
+from reprise._log import CLOSED_EARLY, say_dropped
 
 __all__ = [
     "BatchWriter",
@@ -216,6 +216,7 @@ class StructuredWriter:
 
     def __init__(self, client: _core.Client, configs: Sequence[Config]) -> None:
         patterns = _patterns(configs)
+        self._closed = False
         self._writer = _open(lambda: _core.StructuredWriter(client, patterns), configs)
         self._check = _NameCheck(client, configs)
         self._append = self._check_and_append
@@ -300,15 +301,17 @@ class StructuredWriter:
         return self._writer.is_open
 
     def close(self) -> None:
-        """Closes the writer. Items that are not confirmed are dropped: flush before."""
-        self._writer.close()
+        """Closes the writer. Items that are not confirmed are dropped, and their number is logged: flush
+        before."""
+        self._closed = True
+        say_dropped("StructuredWriter", self._writer.close(), CLOSED_EARLY)
 
     def __enter__(self) -> StructuredWriter:
         return self
 
     def __exit__(self, exc_type: Any, *_: Any) -> None:
         try:
-            if exc_type is None:
+            if exc_type is None and not self._closed:
                 self.flush()
         finally:  # after an exception, or Ctrl-C in the flush, close without waiting
             say_dropped("StructuredWriter", self._writer.close())
@@ -332,6 +335,7 @@ class BatchWriter:
         self, client: _core.Client, num_environments: int, configs: Sequence[Config]
     ) -> None:
         patterns = _patterns(configs)
+        self._closed = False
         self._writer = _open(
             lambda: _core.BatchWriter(client, num_environments, patterns), configs
         )
@@ -383,15 +387,17 @@ class BatchWriter:
             raise _late("Flush", timeout_ms, e) from e
 
     def close(self) -> None:
-        """Closes the writer. Items that are not confirmed are dropped: flush before."""
-        self._writer.close()
+        """Closes the writer. Items that are not confirmed are dropped, and their number is logged: flush
+        before."""
+        self._closed = True
+        say_dropped("BatchWriter", self._writer.close(), CLOSED_EARLY)
 
     def __enter__(self) -> BatchWriter:
         return self
 
     def __exit__(self, exc_type: Any, *_: Any) -> None:
         try:
-            if exc_type is None:
+            if exc_type is None and not self._closed:
                 self.flush()
         finally:  # after an exception, or Ctrl-C in the flush, close without waiting
             say_dropped("BatchWriter", self._writer.close())

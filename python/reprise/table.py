@@ -30,6 +30,16 @@ _MAX_ITEMS = 2**30
 _MAX_UNSIGNED = 2**64 - 1
 
 
+def warn_if_never_full(table: str, least: int, most: int) -> None:
+    """Logs a warning if a table of at most `most` items never has the `least` items that a sample needs."""
+    if least > most:
+        _log.logger().warning(
+            "table '%s': samples wait for ever, as they need %d items (min_size_to_sample) and "
+            "the table holds at most %d (max_size): raise max_size or lower min_size_to_sample",
+            table, least, most
+        )
+
+
 class Waiting(NamedTuple):
     """A call that waits at a table.
 
@@ -255,12 +265,7 @@ class Table:
             "max_bytes": self._max_bytes,
             "seed": self._seed,
         }
-        least, most = self._options["limiter"][1], self._options["max_size"]
-        if least > most:
-            _log.logger().warning(
-                "table '%s': samples wait for ever, as they need %d items (min_size_to_sample) and "
-                "the table holds at most %d (max_size)", name, least, most
-            )
+        warn_if_never_full(name, self._options["limiter"][1], self._options["max_size"])
         # Until the table is on a server, it is in a store of its own, without extensions.
         self._place: Any = self._add_to(_core.Store(), ())
         self._server: Optional[weakref.ref[Server]] = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Optional
 import numpy as np
 import torch
 
-from reprise.batch import Batch, BatchIterator, columns_of, iterate, map_batch
+from reprise.batch import BatchIterator, TensorBatch, columns_of, iterate, map_batch
 
 if TYPE_CHECKING:
     from reprise.dataset import Dataset
@@ -26,7 +26,7 @@ class TorchDataset(torch.utils.data.IterableDataset):
         self._device = None if device is None else torch.device(device)
         self._pin_memory = pin_memory
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[TensorBatch]:
         worker = torch.utils.data.get_worker_info()
         dataset = self._dataset
         if worker is not None:
@@ -54,7 +54,7 @@ def _memory_like(columns: List[np.ndarray], sets: int) -> List[List[np.ndarray]]
     return [[like(column) for column in columns] for _ in range(sets)]
 
 
-def _pinned(dataset: Dataset) -> Iterator[Batch]:
+def _pinned(dataset: Dataset) -> Iterator[TensorBatch]:
     """Yields batches in pinned memory. The first batch determines the shapes."""
     if dataset.ragged != "refuse":  # batches may differ in shape
         for batch in dataset:
@@ -72,7 +72,7 @@ def _pinned(dataset: Dataset) -> Iterator[Batch]:
             yield map_batch(torch.from_numpy, batch)
 
 
-def _sent(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
+def _sent(batches: Iterator[TensorBatch], device: torch.device) -> Iterator[TensorBatch]:
     """Yields batches on `device`. Waits until a copy is done before it takes the next batch, which
     may reuse the memory."""
     for batch in batches:

@@ -19,10 +19,10 @@ a slice or a list of ints gives a `TrajectoryColumn`, and an item is any nest of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union, overload
 
 from reprise import _core, tree
-from reprise._log import say_dropped
+from reprise._log import CLOSED_EARLY, say_dropped
 
 __all__ = ["TrajectoryColumn", "TrajectoryWriter"]
 
@@ -31,14 +31,25 @@ _ColumnHistory = _core.ColumnHistory
 
 Path = Tuple[Union[int, str], ...]
 
+if TYPE_CHECKING:
+
+    class _History(_core.ColumnHistory):
+        """The nest of histories, or a part of it, which may be a history."""
+
+        @overload
+        def __getitem__(self, key: str, /) -> _History: ...
+        @overload
+        def __getitem__(self, key: Any, /) -> TrajectoryColumn: ...
+        def __getattr__(self, name: str) -> Any: ...
+
 
 class TrajectoryWriter(_core.TrajectoryWriter):
     """Writes steps, and items made of them. Made by `Client.trajectory_writer`.
 
     If several threads use a writer, one call runs at a time. As a context manager, the writer
     flushes at the end. If an exception ends the block or the flush, the writer is closed without
-    waiting: items that are not confirmed are dropped, and their number is logged. `close()` and
-    garbage collection drop such items as well.
+    waiting: items that are not confirmed are dropped, and their number is logged. `close()` does the
+    same, and garbage collection drops such items without a log.
     """
 
     def __init__(self, client: _core.Client, num_keep_alive_refs: int, *, validate: bool = True,
@@ -59,6 +70,12 @@ class TrajectoryWriter(_core.TrajectoryWriter):
         self._paths: Dict[Path, _core.ColumnHistory] = {}
         self._configs: Dict[Path, tuple] = {}
         self._nest: Any = None
+        self._closed = False
+
+    if TYPE_CHECKING:
+
+        @property
+        def history(self) -> _History: ...
 
     def __enter__(self) -> "TrajectoryWriter":
         return self
@@ -66,18 +83,27 @@ class TrajectoryWriter(_core.TrajectoryWriter):
     def __exit__(self, exc_type, exc_value, exc_traceback) -> None:
         try:
             if exc_type is None:
-                self.flush()
+                if not self._closed:
+                    self.flush()
                 return
         except BaseException:  # Ctrl-C is one
-            self._drop()
+            self._drop("an exception ended its `with`")
             raise
-        self._drop()
+        self._drop("an exception ended its `with`")
 
-    def _drop(self) -> None:
+    def close(self) -> None:
+        """Closes the writer without waiting. Items that are not confirmed are dropped, as in Reverb, and
+        their number is logged: call `flush` before."""
+        self._drop(CLOSED_EARLY)
+
+    def _drop(self, cause: str) -> None:
         """Closes the writer without waiting, and logs the number of dropped items."""
+        if self._closed:
+            return
         items = self.pending
-        self.close()
-        say_dropped("TrajectoryWriter", items)
+        self._closed = True
+        super().close()
+        say_dropped("TrajectoryWriter", items, cause)
 
     def configure(self, path: Path, *, num_keep_alive_refs: int,
                   max_chunk_length: Optional[int], codec: Optional[str] = None,

@@ -228,8 +228,7 @@ static rp_status find(rp_client *client, rp_string name, rp_rollouts **out, rp_e
 {
     *out = rp_rollout_set_find(rp_store_rollouts(client->store), name);
     if (*out != NULL) return RP_OK;
-    return rp_fail(err, RP_NOT_FOUND, "there are no rollouts '%.*s'", (int)name.size,
-                   name.data);
+    return rp_rollout_set_missing(rp_store_rollouts(client->store), name, err);
 }
 
 /* Reservations and leases whose time is over are not seen by the caller. */

@@ -5,6 +5,8 @@
 #include "rollouts/rollout_set.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "rollouts/rollouts_calls.h"
 #include "util/error.h"
@@ -256,9 +258,7 @@ rp_status rp_rollout_set_drop(rp_rollout_set *set, rp_string name, uint64_t *lsn
         rp_mutex_unlock(&set->common.mu);
     }
     rp_mutex_unlock(&set->mu);
-    if (!found)
-        return rp_fail(err, RP_NOT_FOUND, "there are no rollouts '%.*s'",
-                       (int)(name.size < 256 ? name.size : 256), name.data);
+    if (!found) return rp_rollout_set_missing(set, name, err);
     rp_rollouts_unref(r);
     if (lsn != NULL) *lsn = number;
     return RP_OK;
@@ -273,6 +273,25 @@ size_t rp_rollout_set_list(rp_rollout_set *set, rp_rollouts *out[RP_ROLLOUT_SET_
     for (size_t i = 0; i < count; i++) out[i] = rp_rollouts_ref(set->all[i]);
     rp_mutex_unlock(&set->mu);
     return count;
+}
+
+rp_status rp_rollout_set_missing(rp_rollout_set *set, rp_string name, rp_error *err)
+{
+    char names[128] = "";
+    size_t used = 0;
+
+    rp_mutex_lock(&set->mu);
+    for (size_t i = 0; i < set->count && used + 1 < sizeof names; i++) {
+        rp_string other = rp_rollout_name_text(set->all[i]->name);
+
+        (void)snprintf(names + used, sizeof names - used, "%s'%.*s'",
+                       i > 0 ? ", " : "; there are ", (int)(other.size < 64 ? other.size : 64),
+                       other.data);
+        used = strlen(names);
+    }
+    rp_mutex_unlock(&set->mu);
+    return rp_fail(err, RP_NOT_FOUND, "there are no rollouts '%.*s'%s",
+                   (int)(name.size < 100 ? name.size : 100), name.data, names);
 }
 
 bool rp_rollout_set_is_full(rp_rollout_set *set)

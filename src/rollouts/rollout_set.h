@@ -60,6 +60,8 @@ rp_rollouts *rp_rollout_set_find(rp_rollout_set *set, rp_string name);
 /* Closes the rollouts and removes them. RP_NOT_FOUND. */
 RP_NODISCARD rp_status rp_rollout_set_drop(rp_rollout_set *set, rp_string name, uint64_t *lsn,
                                            rp_error *err);
+/* Returns RP_NOT_FOUND. The error has the name, and those that there are. */
+rp_status rp_rollout_set_missing(rp_rollout_set *set, rp_string name, rp_error *err);
 /* True if the set has RP_ROLLOUT_SET_COUNT rollouts. */
 bool rp_rollout_set_is_full(rp_rollout_set *set);
 /* Writes references to all, in the order of their names. Returns their count. */

@@ -2,6 +2,8 @@
 /* Leases: draw, ack, release, renew, expire. */
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "rollouts/rollouts_calls.h"
 #include "util/error.h"
@@ -216,6 +218,24 @@ static void finish_draw(rp_rollout_work *w, const rp_rollout_lease *lease,
     w->result->changed = true;
 }
 
+/* The error lists the consumers that there are. */
+static rp_status no_consumer(rp_rollout_work *w)
+{
+    const rp_rollout_options *o = w->r->options;
+    char names[128] = "";
+
+    for (size_t i = 0; i < o->consumer_count; i++) {
+        size_t used = strlen(names);
+
+        (void)snprintf(names + used, sizeof names - used, "%s'%.*s'", i > 0 ? ", " : "",
+                       (int)(o->consumers[i].name.size < 64 ? o->consumers[i].name.size : 64),
+                       o->consumers[i].name.data);
+    }
+    return rp_fail(w->err, RP_NOT_FOUND, "there is no consumer '%.*s'; there %s %s",
+                   (int)(w->op->consumer.size < 64 ? w->op->consumer.size : 64),
+                   w->op->consumer.data, o->consumer_count == 1 ? "is" : "are", names);
+}
+
 static rp_status check_draw(rp_rollout_work *w, size_t *consumer)
 {
     const rp_rollouts *r = w->r;
@@ -224,9 +244,7 @@ static rp_status check_draw(rp_rollout_work *w, size_t *consumer)
 
     while (i < o->consumer_count && !rp_rollout_equal(o->consumers[i].name, w->op->consumer))
         i++;
-    if (i == o->consumer_count)
-        return rp_fail(w->err, RP_NOT_FOUND, "there is no consumer '%.*s'",
-                       (int)w->op->consumer.size, w->op->consumer.data);
+    if (i == o->consumer_count) return no_consumer(w);
     if ((uint64_t)w->op->groups * o->group_size > RP_ROLLOUT_DRAW_ITEMS)
         return rp_fail(w->err, RP_INVALID,
                        "a draw of %" PRIu32 " groups of %" PRIu32

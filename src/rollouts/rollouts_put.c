@@ -117,7 +117,8 @@ static rp_status measure(rp_rollout_work *w, const rp_rollout_stored *old,
     st = rp_rollout_stored_measure(old, w->item, join);
     if (st == RP_EXISTS)
         return rp_fail(w->err, st,
-                       "item %" PRIu32 " of group '%.*s' has column '%.*s' with other values",
+                       "item %" PRIu32 " of group '%.*s' has column '%.*s' with other values; "
+                       "update with `replace` changes them",
                        w->op->index, (int)w->op->group.size, w->op->group.data,
                        (int)join->column.size, join->column.data);
     if (st == RP_INVALID && join->is_new)

@@ -2,6 +2,8 @@
 /* Limits, eviction, and why an operation has to wait. */
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "rollouts/rollouts_calls.h"
 #include "util/error.h"
@@ -25,6 +27,52 @@ static int64_t version_for(const rp_rollouts *r, uint64_t begun)
     uint64_t steps = (begun + o->groups_per_version - 1) / o->groups_per_version;
 
     return (int64_t)steps - 1 - o->max_staleness + o->first_version;
+}
+
+/* Writes what the groups that a consumer cannot draw yet lack, or nothing if there is none. */
+static void write_unready(const rp_rollouts *r, size_t consumer, char *text, size_t size)
+{
+    const rp_rollout_queue *queue = &r->queues[consumer];
+    const rp_rollout_consumer *c = &r->options->consumers[consumer];
+    uint64_t others = r->group_count - queue->ready.count - queue->leased - queue->done;
+    uint64_t partial = r->counts[RP_ROLLOUT_RESERVED] + r->counts[RP_ROLLOUT_PARTIAL];
+    size_t used;
+
+    text[0] = '\0';
+    if (others == 0) return;
+    if (partial > others) partial = others;
+    if (partial > 0)
+        (void)snprintf(text, size, "; groups without all items: %" PRIu64, partial);
+    if (others == partial) return;
+    used = strlen(text);
+    (void)snprintf(text + used, size - used,
+                   "; groups that lack one of its columns: %" PRIu64 " (it needs",
+                   others - partial);
+    for (size_t i = 0; i < c->column_count; i++) {
+        used = strlen(text);
+        (void)snprintf(text + used, size - used, "%s '%.*s'", i > 0 ? "," : "",
+                       (int)(c->columns[i].size < 64 ? c->columns[i].size : 64),
+                       c->columns[i].data);
+    }
+    used = strlen(text);
+    (void)snprintf(text + used, size - used, ")");
+}
+
+static void say_unready(rp_rollout_work *w, const rp_rollout_waiting *why)
+{
+    const rp_rollouts *r = w->r;
+    rp_string name = rp_rollout_name_text(r->name);
+    char more[160] = "";
+
+    for (size_t i = 0; i < r->options->consumer_count; i++)
+        if (rp_rollout_equal(r->options->consumers[i].name, w->op->consumer))
+            write_unready(r, i, more, sizeof more);
+    (void)rp_fail(w->err, RP_DEADLINE,
+                  "rollouts '%.*s': %" PRIu64 " groups are ready for consumer '%.*s', the draw "
+                  "needs %" PRIu64 "%s",
+                  (int)(name.size < 64 ? name.size : 64), name.data, why->have,
+                  (int)(w->op->consumer.size < 64 ? w->op->consumer.size : 64),
+                  w->op->consumer.data, why->bound, more);
 }
 
 static void say(rp_rollout_work *w, const rp_rollout_waiting *why)
@@ -55,14 +103,7 @@ static void say(rp_rollout_work *w, const rp_rollout_waiting *why)
                       size, name.data, why->have, why->need, why->bound,
                       w->r->counts[RP_ROLLOUT_COMPLETE] + w->r->counts[RP_ROLLOUT_LEASED]);
         return;
-    case RP_ROLLOUT_BY_READY:
-        (void)rp_fail(w->err, RP_DEADLINE,
-                      "rollouts '%.*s': %" PRIu64 " groups are ready for consumer '%.*s', the "
-                      "draw needs %" PRIu64,
-                      size, name.data, why->have,
-                      (int)(w->op->consumer.size < 64 ? w->op->consumer.size : 64),
-                      w->op->consumer.data, why->bound);
-        return;
+    case RP_ROLLOUT_BY_READY: say_unready(w, why); return;
     case RP_ROLLOUT_BY_LEASES:
         (void)rp_fail(w->err, RP_DEADLINE,
                       "rollouts '%.*s': %" PRIu64 " leases, the limit is %" PRIu64

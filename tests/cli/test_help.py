@@ -52,6 +52,7 @@ def test_man_pages_are_good_roff_and_all_installed():
         assert page.stdout.startswith(".TH REPRISE")
         assert not command or f"'{command[0]}'" in makes
         assert "share/doc/reprise" in page.stdout  # where the build installs docs/
+        assert "A Python wheel has no documents" in page.stdout
         for name in re.findall(r"\bdocs/[\w/.]+\w", page.stdout):
             assert (ROOT / name).exists(), name
         if shutil.which("groff"):

@@ -90,6 +90,39 @@ class TestInAChild:
         assert [code for code, _ in told] == ["CANCELLED"] * len(waits), told
         server.stop()
 
+    @pytest.mark.parametrize("end", ["stop", "kill"])
+    def test_clients_go_on_with_the_other_shard(self, end):
+        """A running sampler and writer lose a shard that this process stops, and no more than that."""
+        shards = [reprise.Server([table()], where="child") for _ in range(2)]
+        client = reprise.Client([f"localhost:{shard.port}" for shard in shards])
+        left = reprise.Client(f"localhost:{shards[1].port}")
+        writer = client.trajectory_writer(1)
+
+        def write(count):
+            for _ in range(count):
+                writer.append(np.zeros(2))
+                writer.create_item("t", 1.0, writer.history[-1:])
+            writer.flush(timeout_ms=TIMEOUT * 1000)
+
+        write(20)
+        batches = iter(client.sampler("t", 8, timeout=TIMEOUT))
+        assert next(batches).size == 8
+
+        getattr(shards[0], end)()
+
+        before = left.server_info()["t"].current_size
+        write(20)
+        assert left.server_info()["t"].current_size == before + 20
+        assert [next(batches).size for _ in range(100)] == [8] * 100
+        assert len(list(client.sample("t", 20, timeout=TIMEOUT))) == 20
+        client.insert(np.zeros(2), {"t": 1.0}, timeout=TIMEOUT)
+
+        # The last shard ends what waits, as the only server of a client does.
+        shards[1].stop()
+        with pytest.raises((errors.StatusError, StopIteration)):
+            while True:
+                next(batches)
+
     def test_wait_ends_when_the_child_dies(self):
         server = reprise.Server([table()], where="child")
         os.kill(server.pid, signal.SIGKILL)

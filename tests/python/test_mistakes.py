@@ -40,11 +40,20 @@ def test_a_directory_of_another_server(tmp_path):
     ("http://localhost:8000", "without 'http://'"),
     ("grpc://localhost:8000", "without 'grpc://'"),
     ("localhost", "as in 'localhost:8000'"),
+    ("", "the address is empty"),
+    ("localhost:abc", "the port must be a number from 1 to 65535"),
+    ("localhost:99999", "the port must be a number from 1 to 65535"),
+    ("localhost:8000,localhost", "a port is missing"),
+    ("dns:localhost", "a port is missing"),
     ("::1:8000", r"\[v6\]:port"),
 ])
 def test_an_address_of_another_form(address, text):
     with pytest.raises(ValueError, match=text):
-        reprise.Client(address).server_info(timeout=1)
+        reprise.Client(address)
+
+
+def test_a_name_is_looked_up_by_the_first_call():
+    reprise.Client("dns:name.invalid:8000,other.invalid:8000")
 
 
 def test_a_server_instead_of_its_address():
@@ -65,6 +74,61 @@ def test_a_table_that_is_never_full_enough(caplog):
     assert not caplog.records
     table(rate_limiter=reprise.rate_limiters.MinSize(11))
     assert "need 11 items" in caplog.text and "at most 10" in caplog.text
+
+
+def test_a_table_that_is_altered_so_that_it_is_never_full_enough(caplog):
+    """Also in a server that is asked over the network."""
+    with reprise.Server([table()]) as server:
+        for transport in (None, "tcp"):
+            client = reprise.Client(f"localhost:{server.port}", transport=transport)
+            for change in ({"rate_limiter": reprise.rate_limiters.MinSize(100)}, {"max_size": 9}):
+                caplog.clear()
+                client.alter_table("t", **change)
+                assert "need 100 items (min_size_to_sample) and the table holds at most" in caplog.text
+                assert "raise max_size or lower min_size_to_sample" in caplog.text
+            caplog.clear()
+            client.alter_table("t", max_size=100)
+            client.alter_table("t", max_times_sampled=1)
+            assert not caplog.records
+            client.alter_table("t", max_size=10, rate_limiter=reprise.rate_limiters.MinSize(1))
+
+
+@pytest.mark.parametrize("make, text", [
+    (lambda: reprise.rate_limiters.SampleToInsertRatio(float("nan"), 1, 100), "samples_per_insert must be a number"),
+    (lambda: reprise.rate_limiters.SampleToInsertRatio(1.0, 1, float("nan")), "error_buffer must be a number"),
+    (lambda: reprise.rate_limiters.SampleToInsertRatio(1e10, 1, 1e11), "must be from 1e-12 to 1e9"),
+    (lambda: reprise.Storage("x", durability="intervall"), "must be 'checkpoint', 'interval' or 'sync'"),
+    (lambda: reprise.Storage("x", max_memory=-1), "max_memory must be >= 0, got -1"),
+    (lambda: reprise.Storage("x", sync_every=0), "sync_every must be > 0 seconds, got 0"),
+    (lambda: reprise.Storage(3), "str, bytes or os.PathLike"),
+    (lambda: reprise.checkpointers.DefaultCheckpointer(3), "path must be a str or a path, got 3"),
+])
+def test_values_are_refused_where_they_are_given(make, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        make()
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    path = tmp_path / "buffer.zip"
+    buffer = reprise.ReplayBuffer(9, {"x": ((100,), np.float64)})
+    for _ in range(9):
+        buffer.add(x=np.random.default_rng(1).random(100))
+    buffer.save(path)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 255
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="buffer.zip' is damaged"):
+        reprise.ReplayBuffer.load(path)
+
+
+def test_an_item_of_too_many_steps_has_the_numbers():
+    with reprise.Server([table()]) as server:
+        with server.localhost_client().writer(3) as writer:
+            writer.append({"x": 1.0})
+            with pytest.raises(ValueError, match=r"number of buffered timesteps\. It is 2 for table 't', and 1 "):
+                writer.create_item("t", 2, 1.0)
+            with pytest.raises(ValueError, match="it is 5 for table 't', .* max_sequence_length=3"):
+                writer.create_item("t", 5, 1.0)
 
 
 def test_a_history_that_is_too_short():
@@ -218,6 +282,12 @@ def test_arguments_of_another_kind(call, text):
     (lambda c: c.writer(max_sequence=3), "did you mean 'max_sequence_length'"),
     (lambda c: c.sample("t", num_sample=3), "did you mean 'num_samples'"),
     (lambda c: reprise.TensorSpec(shap=1), "did you mean 'shape'"),
+    (lambda c: c.insert([1.0], {"t": 1.0}, timeout_ms=3), r"Client\.insert\(\) .*did you mean 'timeout'"),
+    (lambda c: c.mutate_priorities("t", update={}), "did you mean 'updates'"),
+    (lambda c: c.update_priorities("t", keys=[], priority=1), "did you mean 'priorities'"),
+    (lambda c: reprise.ReplayBuffer(9, {"obs": ((), float)}).add(obz=1), "no column: did you mean 'obs'"),
+    (lambda c: reprise.ReplayBuffer(9, {"obs": ((), float)}).sample(1, betta=1), "it takes n, beta and out"),
+    (lambda c: c.insert(None, {"t": 1.0}), "data must be a nest of arrays"),
 ])
 def test_options_of_another_name(call, text):
     with reprise.Server([table()]) as server:
@@ -341,3 +411,75 @@ def test_changed_selectors_of_saved_data_issue_26(tmp_path):
                             reprise.rate_limiters.MinSize(1))
     with pytest.raises(reprise.StatusError, match=r"saved with sampler uniform.*accept_changes=True"):
         reprise.Server([changed], storage=str(tmp_path))
+
+
+def test_items_of_other_shapes_name_their_table_and_what_to_do():
+    """Only the trajectory writer compares whole shapes: an item of `Writer` has its steps as rows."""
+    signature = {"obs": reprise.TensorSpec((4,), np.float32)}
+    with reprise.Server([table(signature=signature)]) as server:
+        client = server.localhost_client()
+        with client.trajectory_writer(2) as writer:
+            for _ in range(2):
+                writer.append({"obs": np.zeros(4, np.float32)})
+            with pytest.raises(ValueError, match="expects column .obs. to be"):
+                writer.create_item("t", 1.0, {"obs": writer.history["obs"][-2:]})
+            writer.create_item("t", 1.0, {"obs": writer.history["obs"][-1]})
+        config = reprise.structured.create_config(reprise.structured.pattern_from_transform(
+            {"obs": None}, lambda ref: {"obs": ref["obs"][-2:]}), "t")
+        with client.structured_writer([config]) as writer:
+            for _ in range(2):
+                writer.append({"obs": np.zeros(4, np.float32)})
+        with pytest.raises(ValueError, match=r"table 't': item \d+, column 0 \('obs'\): shape .* only the "
+                           "number of rows may vary, with `ragged`; reset the table if"):
+            next(iter(client.sampler("t", 64)))
+
+
+def writers(client):
+    """Yields each kind of writer, with a function that makes an item in it."""
+    config = pattern(lambda ref: {"x": ref["x"][-1]})
+    writer = client.trajectory_writer(1)
+
+    def make(writer=writer):
+        writer.append({"x": 1.0})
+        writer.create_item("t", 1.0, {"x": writer.history["x"][-1]})
+
+    yield writer, make
+    structured = client.structured_writer([config])
+    yield structured, lambda: structured.append({"x": 1.0})
+    batch = client.batch_writer(1, [config])
+    yield batch, lambda: batch.append_batch({"x": np.ones(1)})
+
+
+def test_close_logs_how_many_items_it_drops(caplog):
+    """As in Reverb, close() does not flush."""
+    full = reprise.Table.queue("t", 1)
+    with reprise.Server([full]) as server:
+        for writer, make in writers(server.localhost_client()):
+            for _ in range(3):  # the table takes one of them
+                make()
+            caplog.clear()
+            writer.close()
+            writer.close()
+            (record,) = caplog.records
+            assert f"{type(writer).__name__}: closed without flush(): " in record.message
+            assert "not confirmed and dropped" in record.message
+
+
+def test_a_writer_may_be_closed_in_its_block(caplog):
+    with reprise.Server([table()]) as server:
+        client = server.localhost_client()
+        for writer, make in writers(client):
+            with writer:
+                make()
+                writer.flush()
+                writer.close()
+        with client.writer(1) as writer:
+            writer.append({"x": 1.0})
+            writer.close()
+    assert not caplog.records
+
+
+def test_a_misspelt_name_of_another_package_is_understood():
+    pytest.importorskip("gymnasium")
+    with pytest.raises(TypeError, match="no setting 'learnin_rate'; did you mean 'rate'"):
+        reprise.rl.DQN("CartPole-v1", learnin_rate=1)

@@ -256,3 +256,64 @@ def test_no_rollouts(client):
             call()
     with pytest.raises(ValueError):
         missing.reserve("g", ttl=0)
+
+
+def test_numbers_and_consumers_are_checked(client, rollouts):
+    put(rollouts, "g")
+    cases = [
+        (lambda: rollouts.configure(group_size=-1), ValueError, "group_size must be >= 1, got -1"),
+        (lambda: rollouts.configure(max_groups=-1), ValueError, "max_groups must be >= 1, got -1"),
+        (lambda: rollouts.configure(max_bytes="1GiB"), TypeError, "max_bytes must be an integer"),
+        (lambda: rollouts.put("g", -1, {}, version=0), ValueError, "index must be >= 0, got -1"),
+        (lambda: rollouts.update("g", -1, {}), ValueError, "index must be >= 0, got -1"),
+        (lambda: rollouts.draw(groups=-1, consumer="a"), ValueError, "groups must be >= 1, got -1"),
+        (lambda: rollouts.draw(1, min_groups=0, consumer="a"), ValueError, "min_groups must be >= 1"),
+        (lambda: rollouts.draw(tokens=-1, consumer="a"), ValueError, "tokens must be >= 1, got -1"),
+        (lambda: rollouts.create(consumers={"a": "tokens"}), TypeError, "must be a list, as in {'a': "),
+        (lambda: rollouts.create(consumers=["a"]), TypeError, "must be a dict from the name"),
+        (lambda: rollouts.set_cursor("c", "abc"), TypeError, r"data must be bytes, got 'abc': write data\.encode"),
+        (lambda: rollouts.set_cursor("c", 5), TypeError, "data must be bytes, got 5"),
+    ]
+    for call, kind, text in cases:
+        with pytest.raises(kind, match=text):
+            call()
+    assert rollouts.configure(max_bytes=1e9) is None
+    with rollouts.draw(1, consumer="a", timeout=60) as batch:
+        for budget in (-1, 0):
+            with pytest.raises(ValueError, match=f"budget must be >= 1, got {budget}"):
+                batch.pack("tokens", budget)
+
+
+def test_errors_list_what_there_is(client, rollouts):
+    with pytest.raises(errors.NotFoundError, match="no consumer ''; there are 'a', 'b'"):
+        rollouts.draw(1, timeout=60)
+    with pytest.raises(errors.NotFoundError, match="no rollouts 'nope'; there are 'train'"):
+        client.rollouts("nope").advance(1, timeout=60)
+    put(rollouts, "g")
+    with pytest.raises(errors.StatusError, match="with other values; update with `replace` changes"):
+        rollouts.update("g", 0, {"tokens": np.zeros(9, np.int32)})
+
+
+def test_a_draw_says_what_the_groups_lack(rollouts):
+    put(rollouts, "g", reward=False)
+    with pytest.raises(errors.DeadlineExceededError,
+                       match=r"the draw needs 1; groups that lack one of its columns: 1 \(it needs 'reward'\)"):
+        rollouts.draw(1, consumer="a", timeout=0.2)
+    rollouts.put("h", 0, {"reward": np.float32(1)}, version=0)
+    with pytest.raises(errors.DeadlineExceededError,
+                       match=r"; groups without all items: 1; groups that lack one of its columns: 1 "):
+        rollouts.draw(1, consumer="a", timeout=0.2)
+
+
+def test_options_of_existing_rollouts_that_differ_are_logged(client, rollouts, caplog):
+    client.rollouts("train", create=dict(group_size=2, consumers={"a": ["reward"], "b": []}))
+    assert not caplog.records
+    client.rollouts("train", create=dict(group_size=4, order="lifo"))
+    assert "rollouts 'train' exist with group_size=2 and not 4, order='fifo' and not 'lifo'" in caplog.text
+
+
+def test_creating_waits_for_a_server_as_long_as_its_timeout():
+    rollouts = reprise.Rollouts(reprise.Client("localhost:1"), "train")
+    for call in (rollouts.create, rollouts.drop, rollouts.info):
+        with pytest.raises(errors.DeadlineExceededError, match="localhost:1: "):
+            call(timeout=0.3)

@@ -277,7 +277,7 @@ def ragged_world(make):
 
 def test_ragged_is_refused(make):
     sampler = ragged_world(make).sampler()
-    with pytest.raises(ValueError, match="item 1, column 0: 3 rows but item 0 has 1"):
+    with pytest.raises(ValueError, match="table 't': item 1, column 0: 3 rows but item 0 has 1"):
         sampler.batch(2, timeout_ms=10000)
 
 

@@ -23,18 +23,27 @@ from reprise import aio
 client = reprise.Client("localhost:8000")
 for item in client.sample("t", emit_timesteps=False):
     reveal_type(item)  # ReplaySample
+    reveal_type(item.info.key)  # int
+    reveal_type(item.info.probability)  # float
 for steps in client.sample("t"):
     reveal_type(steps)  # "list[tuple
 client.sampler("t", 32, betta=0.4)  # Unexpected keyword argument "betta"
 for batch in client.sampler("t", 32, beta=0.4):
-    reveal_type(batch["obs"].shape)  # Any
+    reveal_type(batch["obs"])  # numpy.ndarray
+    reveal_type(batch["obs"]["pixels"])  # numpy.ndarray
+    reveal_type(batch.keys)  # numpy.ndarray
+    reveal_type(batch.weights)  # numpy.ndarray
     reveal_type(batch.size)  # int
 for batch in client.sampler("t", 32).torch():
-    reveal_type(batch)  # reprise.batch.Batch
+    reveal_type(batch)  # reprise.batch.TensorBatch
+    reveal_type(batch["obs"].device)  # Any
 reprise.Tabel  # Module has no attribute "Tabel"
 reprise.ReplayBuffer.from_spaces(10, None, None, bta=0.4)  # Unexpected keyword argument "bta"
 with client.trajectory_writer(1) as writer:
-    reveal_type(writer.history["obs"][-1:])  # Any
+    reveal_type(writer.history["obs"][-1:])  # TrajectoryColumn
+    reveal_type(writer.history["obs"]["pixels"][-1])  # TrajectoryColumn
+    reveal_type(writer.history[-1:])  # TrajectoryColumn
+    reveal_type(writer.history.obs)  # Any
 
 async def main() -> None:
     async for item in aio.AsyncClient(client).sample("t", emit_timesteps=False):

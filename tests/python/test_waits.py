@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import reprise
@@ -95,6 +96,27 @@ def test_calls_name_a_server_that_accepts_and_is_silent():
             next(iter(reprise.Client(address).sampler("t", 4, **options)))
 
 
+@pytest.mark.parametrize("sized", [{}, {"prefetch": 0}])
+def test_the_timeout_of_the_rate_limiter_counts_without_a_server(sized):
+    client = reprise.Client("localhost:1")
+    with pytest.raises(reprise.DeadlineExceededError, match="localhost:1: "):
+        list(client.sampler("t", 2, rate_limiter_timeout=0.2, **sized))
+    with pytest.raises(reprise.StatusError, match="no sample of 't' within 200 ms.*localhost:1: "):
+        list(client.sampler("t", 2, structure=False, rate_limiter_timeout=0.2, **sized))
+    with pytest.raises(reprise.StatusError, match="no sample of 't' within 200 ms"):
+        list(reprise.TrajectoryDataset("localhost:1", "t", np.float32, (), 1, rate_limiter_timeout_ms=200))
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_the_timeout_of_the_rate_limiter_counts_over_empty_shards(prefetch):
+    """Also if the wait is cut into short ones, so that Ctrl-C ends it."""
+    servers = [reprise.Server([reprise.Table.queue("t", 9)]) for _ in range(2)]
+    client = reprise.Client([f"localhost:{server.port}" for server in servers])
+    assert list(client.sampler("t", 2, rate_limiter_timeout=0.3, prefetch=prefetch)) == []
+    for server in servers:
+        server.stop()
+
+
 @pytest.mark.parametrize("call", [
     lambda client: next(client.sample("t", unpack_as_table_signature=True, timeout=0.2)),
     lambda client: asyncio.run(first(aio.AsyncClient(client).batches("t", 4, timeout=0.2))),
@@ -103,6 +125,22 @@ def test_calls_name_a_server_that_accepts_and_is_silent():
 ])
 def test_timeouts_count_while_a_signature_is_requested(call):
     with pytest.raises(reprise.DeadlineExceededError):
+        call(reprise.Client("localhost:1"))
+
+
+@pytest.mark.parametrize("call", [
+    lambda client: client.alter_table("t", max_size=9, timeout=0.3),
+    lambda client: client.create_table(reprise.Table.queue("t", 9), timeout=0.3),
+    lambda client: client.drop_table("t", timeout=0.3),
+    lambda client: client.pause_table("t", timeout=0.3),
+    lambda client: client.reset("t", timeout=0.3),
+    lambda client: client.mutate_priorities("t", {1: 1.0}, timeout=0.3),
+    lambda client: client.checkpoint(timeout=0.3),
+    lambda client: client.insert([1.0], {"t": 1.0}, timeout=0.3),
+    lambda client: client.why(timeout=0.3),
+])
+def test_calls_wait_as_long_as_their_timeout_for_a_server(call):
+    with pytest.raises(reprise.DeadlineExceededError, match="localhost:1: "):
         call(reprise.Client("localhost:1"))
 
 

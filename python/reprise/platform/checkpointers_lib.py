@@ -9,6 +9,7 @@ checkpoints, a journal, data that is larger than the memory.
 from __future__ import annotations
 
 import abc
+import os
 from typing import Optional
 
 from reprise import pybind
@@ -39,6 +40,8 @@ class DefaultCheckpointer(CheckpointerBase):
         group: str = "",
         fallback_checkpoint_path: Optional[str] = None,
     ) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"path must be a str or a path, got {path!r}")
         self.path = path
         self.group = group
         self.fallback_checkpoint_path = fallback_checkpoint_path

@@ -34,8 +34,8 @@ def _check_names(settings: Dict[str, Any]) -> None:
     for name in settings:
         if name in names:
             continue
-        near = [SB3_NAMES[name]] if name in SB3_NAMES else difflib.get_close_matches(name, names, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        near = difflib.get_close_matches(name, [*SB3_NAMES, *names], 1)
+        hint = f"; did you mean {SB3_NAMES.get(near[0], near[0])!r}?" if near else ""
         raise TypeError(f"DQN has no setting {name!r}{hint}")
 
 

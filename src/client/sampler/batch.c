@@ -7,12 +7,16 @@
  *   A2  every item has column_count columns, with the dtype of item 0;
  *   A3  layouts[c].numbers is NULL, or has number_count() entries. */
 #include <assert.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "chunk/trajectory.h"
 #include "client/sampler/sampler_inside.h"
 #include "table/op.h"
 #include "util/error.h"
 #include "util/mem.h"
+
+#define OTHER_PROGRAM "reset the table if it has items of another program"
 
 enum { MAX_BATCH_SIZE = 1 << 20 };
 
@@ -54,11 +58,14 @@ rp_status rp_batch_check_column(size_t index, size_t column, const rp_trajectory
     char own_text[64], first_text[64];
 
     if (own->dtype != first->dtype)
-        return rp_fail(err, RP_INVALID, "item %zu, column %zu: dtype %s but item 0 has %s",
+        return rp_fail(err, RP_INVALID,
+                       "item %zu, column %zu: dtype %s but item 0 has %s; " OTHER_PROGRAM,
                        index, column, rp_dtype_name(own->dtype), rp_dtype_name(first->dtype));
     if (!own->squeeze && !first->squeeze) b.dims[0] = a.dims[0];
     if (own->squeeze != first->squeeze || !rp_shape_equal(&a, &b))
-        return rp_fail(err, RP_INVALID, "item %zu, column %zu: shape %s but item 0 has %s",
+        return rp_fail(err, RP_INVALID,
+                       "item %zu, column %zu: shape %s but item 0 has %s: only the number of "
+                       "rows may vary, with `ragged`; " OTHER_PROGRAM,
                        index, column, rp_shape_text(&own->shape, own_text, sizeof own_text),
                        rp_shape_text(&first->shape, first_text, sizeof first_text));
     return RP_OK;
@@ -180,6 +187,15 @@ static rp_status check_bytes(const rp_batch *b, size_t limit, rp_error *err)
                    b->size, total, limit);
 }
 
+rp_status rp_batch_name_table(const rp_sampler *s, rp_status st, rp_error *err)
+{
+    char text[RP_ERROR_TEXT_BYTES];
+
+    if (err == NULL || st != RP_INVALID || strncmp(err->text, "item ", 5) != 0) return st;
+    (void)snprintf(text, sizeof text, "%s", err->text);
+    return rp_fail(err, st, "table '%.40s': %.205s", s->table, text);
+}
+
 static rp_status describe(rp_batch *b, size_t limit, rp_error *err)
 {
     rp_status st = RP_OK;
@@ -192,7 +208,8 @@ static rp_status describe(rp_batch *b, size_t limit, rp_error *err)
         return rp_fail_memory(err, b->column_count * sizeof *b->layouts);
     for (size_t i = 1; i < b->size; i++)
         if (rp_trajectory_column_count(b->trajectories[i]) != b->column_count)
-            return rp_fail(err, RP_INVALID, "item %zu: %zu columns but item 0 has %zu", i,
+            return rp_fail(err, RP_INVALID,
+                           "item %zu: %zu columns but item 0 has %zu; " OTHER_PROGRAM, i,
                            rp_trajectory_column_count(b->trajectories[i]), b->column_count);
     for (size_t i = 0; st == RP_OK && i < b->column_count; i++) st = describe_column(b, i, err);
     return st == RP_OK ? check_bytes(b, limit, err) : st;
@@ -253,7 +270,7 @@ static rp_status fill_batch(rp_sampler *s, rp_batch *b, rp_error *err)
     if (b->trajectories == NULL) return rp_fail_memory(err, b->size * sizeof *b->trajectories);
     for (size_t i = 0; i < b->size; i++) b->trajectories[i] = b->held->samples[i].trajectory;
     if (s->options.beta > 0) rp_samples_weigh(b->held->samples, b->size, s->options.beta);
-    return describe(b, s->feed.batch_bytes, err);
+    return rp_batch_name_table(s, describe(b, s->feed.batch_bytes, err), err);
 }
 
 rp_status rp_batch_check_size(const rp_sampler *s, size_t size, rp_error *err)

@@ -50,6 +50,7 @@ static void on_samples(void *user, const rp_sample *samples, size_t count)
     if (rp_sampler_enter_locked(s)) {
         rp_sampler_uncount_locked(s, feeder, count);
         s->last_sample_ns = rp_now_ns();
+        s->waited_ns = 0;
         if (s->end == RP_OK) pushed = rp_lane_push(&s->lanes[feeder->lane], samples, good);
         if (s->end == RP_OK && good < count) rp_sampler_end_locked(s, RP_INVALID, err.text);
         rp_sampler_wake_locked(s);
@@ -133,6 +134,8 @@ static void on_reach(void *user, bool reached, const char *text)
         if (!rp_sampler_is_open_locked(s, lane)) rp_sampler_drop_picks_locked(s, feeder->lane);
         rp_sampler_credit_locked(s);
         rp_sampler_wake_locked(s); /* the next lane may have changed */
+        /* It checks the timeout of the rate limiter while no server does. */
+        if (!reached && s->first != NULL) rp_cond_signal(&s->first->cv);
         rp_sampler_leave_locked(s);
     }
     rp_mutex_unlock(&s->mu);

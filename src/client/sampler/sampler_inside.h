@@ -134,9 +134,11 @@ struct rp_sampler {
     bool is_asking RP_GUARDED_BY(mu); /* one of these threads calls `want` of the sources */
     bool started RP_GUARDED_BY(mu);   /* all sources are open */
     bool closed RP_GUARDED_BY(mu);
-    rp_status end RP_GUARDED_BY(mu);          /* RP_OK: not ended */
-    char end_text[RP_ERROR_TEXT_BYTES];       /* guarded by mu */
-    int64_t last_sample_ns RP_GUARDED_BY(mu); /* when a sample came or a wait began */
+    rp_status end RP_GUARDED_BY(mu);    /* RP_OK: not ended */
+    char end_text[RP_ERROR_TEXT_BYTES]; /* guarded by mu */
+    /* When a sample came or a wait began; times at which no call waited are left out. */
+    int64_t last_sample_ns RP_GUARDED_BY(mu);
+    int64_t waited_ns RP_GUARDED_BY(mu); /* since a sample came, if no call waits now */
 
     rp_shard_state *states RP_GUARDED_BY(mu);
     rp_shard_state *fresh; /* used by weigh_job only */
@@ -213,5 +215,8 @@ rp_status rp_batch_check_size(const rp_sampler *s, size_t size, rp_error *err);
  * RP_INVALID, naming the difference. */
 rp_status rp_batch_check_column(size_t index, size_t column, const rp_trajectory_column *own,
                                 const rp_trajectory_column *first, rp_error *err);
+
+/* Puts the name of the table before a text about an item. Returns `st`. */
+rp_status rp_batch_name_table(const rp_sampler *s, rp_status st, rp_error *err);
 
 #endif

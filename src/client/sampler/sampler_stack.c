@@ -195,6 +195,7 @@ rp_status rp_sampler_stack(rp_sampler *s, const rp_stack *to, size_t *count, rp_
     k.first = take_known(s, k.column_count);
     st = prepare(&k, to->size, err);
     if (st == RP_OK) st = stack_all(&k, to->size, to->samples, count, wait, err);
+    st = rp_batch_name_table(s, st, err);
     if (s->options.beta > 0) rp_samples_weigh(to->samples, *count, s->options.beta);
     rp_release(&s->alloc, k.trajectories, k.group * sizeof *k.trajectories);
     rp_release(&s->alloc, k.columns, k.column_count * sizeof *k.columns);

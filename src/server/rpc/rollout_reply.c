@@ -78,9 +78,7 @@ rp_rollouts *rp_rollouts_of(rp_task *task, rp_string name)
     rp_error error;
 
     if (found != NULL) return found;
-    (void)rp_fail(&error, RP_NOT_FOUND, "there are no rollouts '%.*s'", (int)name.size,
-                  name.data);
-    rp_task_finish(task, RP_NOT_FOUND, error.text);
+    rp_task_finish(task, rp_rollout_set_missing(set, name, &error), error.text);
     return NULL;
 }
 
