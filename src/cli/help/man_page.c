@@ -132,7 +132,7 @@ static void see_also(rp_text_buffer *out, const rp_program *p, const rp_command 
         out,
         ".SH FILES\nThe documents are in share/doc/reprise of the installation, for example\n"
         "in /usr/local/share/doc/reprise. A Python wheel has no documents: they are in\n"
-        "docs/ of the sources.\n");
+        "the folder docs of the sources.\n");
     rp_text_buffer_put(out, ".SH SEE ALSO\n");
     if (self != NULL) {
         rp_text_buffer_put(out, ".BR reprise (1)");
