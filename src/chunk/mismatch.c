@@ -3,10 +3,17 @@
 
 #include "util/error.h"
 
+/* The name that NumPy uses; rp_dtype_name() has TensorFlow's. */
 static const char *name_of(rp_dtype dtype)
 {
     const char *name = rp_dtype_name(dtype);
-    return name != NULL ? name : "invalid";
+
+    switch (dtype) {
+    case RP_FLOAT16: return "float16";
+    case RP_FLOAT32: return "float32";
+    case RP_FLOAT64: return "float64";
+    default: return name != NULL ? name : "invalid";
+    }
 }
 
 static rp_status mismatch(size_t index, const rp_spec *expected, const char *what,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The error text for a column with the wrong dtype or shape:
  *
- *   column 0 'obs': got dtype double but expected int64
+ *   column 0 'obs': got dtype float64 but expected int64
  *   column 0 'obs': got shape [2] but expected [?] */
 #ifndef RP_CHUNK_MISMATCH_H
 #define RP_CHUNK_MISMATCH_H

@@ -5,7 +5,9 @@
  * The caller sleeps until the last part has ended; channels enforce the deadlines. A cancel
  * token wakes the caller, which then cancels the parts on the loop; parts that have ended keep
  * their result. A shard that is away holds up no call that another shard can respond to:
- * otherwise each call would take as long as an attempt to connect to a host that is gone.
+ * otherwise each call would take as long as an attempt to connect to a host that is gone. Once
+ * a shard has responded, those without a connection get a share of the time that is left: a
+ * shard that accepts connections and says nothing leaves the rest to the calls that follow.
  *
  * Handing a call to another thread and back takes longer than the call itself. So if the loop
  * sleeps, the caller sends the request as a guest of the loop, watches the connection for a
@@ -24,7 +26,10 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { WATCH_NS = 500000 }; /* how long a caller watches the connection before the loop does */
+enum {
+    WATCH_NS = 500000, /* how long a caller watches the connection before the loop does */
+    CONNECT_SHARE = 4, /* a shard gets 1 / CONNECT_SHARE of the time left to be connected to */
+};
 
 typedef struct part {
     rp_channel_call call; /* first */
@@ -41,7 +46,8 @@ struct rp_unary {
     rp_allocator alloc;
     rp_unary_request request;
     int64_t until_ns;
-    size_t left; /* parts that are not over; used on the loop thread */
+    size_t left;     /* parts that are not over; used on the loop thread */
+    bool is_hurried; /* hurry() has run; used on the loop thread */
     size_t count;
     rp_cancel_link cancel;
     rp_mutex mu; /* rank 60 */
@@ -50,6 +56,19 @@ struct rp_unary {
     bool cancelled RP_GUARDED_BY(mu);
     part parts[];
 };
+
+/* Leaves shards that have no connection a share of the time, now that another has responded. */
+static void hurry(rp_unary *u)
+{
+    int64_t now_ns = rp_now_ns();
+
+    if (u->is_hurried || u->until_ns == RP_FOREVER || u->until_ns <= now_ns) return;
+    u->is_hurried = true;
+    for (size_t i = 0; i < u->count; i++)
+        if (!u->parts[i].over)
+            rp_channel_connect_by(&u->parts[i].call,
+                                  now_ns + (u->until_ns - now_ns) / CONNECT_SHARE);
+}
 
 static void end_part(part *p, rp_status status, const char *text)
 {
@@ -60,7 +79,10 @@ static void end_part(part *p, rp_status status, const char *text)
     p->over = true;
     p->response.status = status;
     (void)snprintf(p->response.text, sizeof p->response.text, "%s", text);
-    if (--u->left > 0) return;
+    if (--u->left > 0) {
+        if (status == RP_OK) hurry(u);
+        return;
+    }
     rp_mutex_lock(&u->mu);
     u->over = true;
     rp_cond_signal(&u->cv);

@@ -188,7 +188,7 @@ def test_files_that_are_wrong(server, tmp_path):
 def test_items_of_different_shapes_do_not_stack(server, tmp_path):
     insert(server, "queue", {"data": [[1, 2]]}, {"data": [[1, 2, 3]]})
     done = ask(server, "sample", "queue", "--count", 2, "--npy", tmp_path / "out")
-    fails(done, 1, "item 2 has shape [3], the first [2]; --json prints them as they are")
+    fails(done, 1, "item 2 is int64 [3], the first int64 [2]; --json prints them as they are")
 
 
 def test_items_of_thousands_of_shapes(server):

@@ -187,7 +187,7 @@ def test_dump_can_be_kept_short(data):
 
 @pytest.mark.parametrize("arguments, message", [
     (["--table", "nope"], "has no table 'nope'"),
-    (["--checkpoint", "9"], "manifest/0000000000000009"),
+    (["--checkpoint", "9"], "there is no checkpoint 9, but 1"),
 ])
 def test_dump_of_an_unknown_table_or_item_fails(data, arguments, message):
     done = reprise("data", "dump", data, *arguments)

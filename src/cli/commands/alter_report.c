@@ -158,6 +158,20 @@ static bool insert_state(rp_text_buffer *out, const rp_table_info *t)
     return true;
 }
 
+/* Returns true if the table can never have as many items as samples need. */
+static bool is_for_ever(const rp_table_info *t)
+{
+    return !t->soft_limit && t->max_size < t->limiter.min_size;
+}
+
+static void put_for_ever(rp_text_buffer *out, const rp_table_info *t)
+{
+    rp_text_buffer_format(out,
+                          "max_size %" PRId64 " is below min_size %" PRId64
+                          "; raise --max-size or lower --min-size\n",
+                          t->max_size, t->limiter.min_size);
+}
+
 static bool sample_state(rp_text_buffer *out, const rp_table_info *t)
 {
     const rp_limiter_options *l = &t->limiter;
@@ -168,6 +182,11 @@ static bool sample_state(rp_text_buffer *out, const rp_table_info *t)
         rp_text_buffer_put(out, "  samples wait: they are paused; reprise tables resume ");
         rp_text_buffer_put_word(out, t->name);
         rp_text_buffer_put(out, " lets them continue\n");
+        return false;
+    }
+    if (is_for_ever(t)) {
+        rp_text_buffer_put(out, "  samples wait for ever: ");
+        put_for_ever(out, t);
         return false;
     }
     if (items < (double)l->min_size) {
@@ -355,10 +374,16 @@ void rp_alter_warnings(rp_text_buffer *out, const rp_alter_report *r)
     warn_same(out, r);
     warn_free(out, r);
     warn_still(out, r);
-    if (!t->soft_limit && t->max_size < t->limiter.min_size)
-        rp_text_buffer_format(out,
-                              "samples will wait for ever: max_size %" PRId64
-                              " is below min_size %" PRId64 "; raise --max-size or lower "
-                              "--min-size\n",
-                              t->max_size, t->limiter.min_size);
+    if (t->max_bytes > 0 && r->before->size > 0 &&
+        r->before->bytes / (uint64_t)r->before->size > t->max_bytes) {
+        char item[VALUE_BYTES], bound[VALUE_BYTES];
+
+        rp_text_buffer_format(
+            out, "max_bytes %s is less than an item takes, %s: the table keeps none\n",
+            rp_size_text(t->max_bytes, bound, sizeof bound),
+            rp_size_text(r->before->bytes / (uint64_t)r->before->size, item, sizeof item));
+    }
+    if (!is_for_ever(t)) return;
+    rp_text_buffer_put(out, "samples will wait for ever: ");
+    put_for_ever(out, t);
 }

@@ -74,6 +74,7 @@ typedef struct bench {
     uint64_t fill;
     rp_bench_server server;
     FILE *csv; /* NULL: standard output */
+    FILE *svg;
     const char *csv_path, *svg_path;
     rp_bench_row *rows; /* in the arena */
     size_t row_count, row_capacity;
@@ -210,6 +211,17 @@ static int put_row(bench *b, const rp_bench_row *row)
     return status;
 }
 
+static void warn_nothing(const bench *b, int figure, size_t payload, size_t clients)
+{
+    (void)fflush(stdout);
+    (void)fprintf(
+        stderr,
+        "reprise bench: warning: figure %d with %zu bytes and %zu client%s: no item was "
+        "confirmed in %g s, so the rate is not known and not drawn; --seconds X measures "
+        "longer\n",
+        figure, payload, clients, rp_plural(clients), (double)b->measure_ms / 1000);
+}
+
 /* Measures one curve: a figure, a payload and a number of tables, over all numbers of clients.
  */
 static int curve(bench *b, int figure, size_t payload, size_t tables)
@@ -238,6 +250,7 @@ static int curve(bench *b, int figure, size_t payload, size_t tables)
     for (size_t i = 0; i < b->clients.count && st == RP_OK && status == 0; i++) {
         o.clients = (size_t)b->clients.values[i];
         st = rp_load_run(&o, &rate, &err);
+        if (st == RP_OK && rate <= 0) warn_nothing(b, figure, payload, o.clients);
         if (st == RP_OK)
             status = put_row(b, &(rp_bench_row){figure, payload, tables, o.clients, rate});
     }
@@ -267,6 +280,18 @@ static int file_failed(bench *b, const char *path)
     return rp_remote_problem(&b->r, &problem);
 }
 
+/* Says what will be measured, as the rows go to a file. */
+static void tell_points(const bench *b)
+{
+    size_t curves_given =
+        ((b->figures[5] ? 1u : 0u) + (b->figures[6] ? 1u : 0u)) * b->payloads.count +
+        (b->figures[7] ? b->tables.count : 0);
+    size_t points = curves_given * b->clients.count;
+
+    (void)fprintf(stderr, "reprise bench: note: measures %zu point%s of %g s, into %s\n",
+                  points, rp_plural(points), (double)b->measure_ms / 1000, b->csv_path);
+}
+
 static int begin_rows(bench *b)
 {
     rp_text_buffer head = {0};
@@ -276,6 +301,11 @@ static int begin_rows(bench *b)
         b->csv = fopen(b->csv_path, "we");
         if (b->csv == NULL) return file_failed(b, b->csv_path);
     }
+    if (b->svg_path != NULL) {
+        b->svg = fopen(b->svg_path, "we");
+        if (b->svg == NULL) return file_failed(b, b->svg_path);
+    }
+    if (b->csv != NULL) tell_points(b);
     if (b->r.json) return 0;
     rp_bench_csv_head(&head);
     if (b->csv != NULL)
@@ -289,18 +319,14 @@ static int begin_rows(bench *b)
 static int draw(bench *b)
 {
     rp_text_buffer buffer = {0};
-    FILE *file;
     bool bad;
 
-    if (b->svg_path == NULL) return 0;
+    if (b->svg == NULL) return 0;
     rp_bench_svg(&buffer, b->rows, b->row_count);
-    file = fopen(b->svg_path, "we");
-    if (file != NULL && !buffer.failed) (void)fputs(rp_text_buffer_text(&buffer), file);
+    if (!buffer.failed) (void)fputs(rp_text_buffer_text(&buffer), b->svg);
     rp_text_buffer_deinit(&buffer);
-    if (file == NULL) return file_failed(b, b->svg_path);
-    bad = ferror(file) != 0;
-    if (fclose(file) != 0 || bad) return file_failed(b, b->svg_path);
-    return 0;
+    bad = fflush(b->svg) != 0 || ferror(b->svg) != 0;
+    return bad ? file_failed(b, b->svg_path) : 0;
 }
 
 static int measure(bench *b)
@@ -318,6 +344,8 @@ static int measure(bench *b)
     if (status == 0) status = rp_remote_connect(&b->r);
     if (status == 0) status = curves(b);
     if (status == 0) status = draw(b);
+    if (b->svg != NULL && fclose(b->svg) != 0 && status == 0)
+        status = file_failed(b, b->svg_path);
     if (b->csv != NULL) {
         bool bad = ferror(b->csv) != 0;
 

@@ -17,7 +17,8 @@ enum {
     TOP = 34,
     RIGHT = 92,
     BOTTOM = 44,
-    CURVES = 8, /* of a panel: each has its own colour */
+    CURVES = 8,    /* of a panel: each has its own colour */
+    MAX_LINES = 6, /* grid lines above the lowest */
 };
 
 static const char *const colours[CURVES] = {"#1b6ca8", "#d1495b", "#3a7d44", "#b07d12",
@@ -88,6 +89,13 @@ typedef struct panel {
     size_t most;            /* clients, at the end of the horizontal axis */
 } panel;
 
+/* Returns true if the row is drawn: it is of the figure of the panel, and a rate was measured.
+ */
+static bool is_shown(const panel *p, const rp_bench_row *r)
+{
+    return r->figure == p->kind->figure && r->items_per_s > 0;
+}
+
 /* Returns the value of a row that a panel shows, at least 1: its logarithm must exist. */
 static double value_of(const panel *p, const rp_bench_row *r)
 {
@@ -139,7 +147,7 @@ static bool scale(panel *p)
     for (size_t i = 0; i < p->count; i++) {
         double value;
 
-        if (p->rows[i].figure != p->kind->figure) continue;
+        if (!is_shown(p, &p->rows[i])) continue;
         value = value_of(p, &p->rows[i]);
         if (p->most == 0 || value < least) least = value;
         if (value > largest) largest = value;
@@ -175,13 +183,15 @@ static double y_of(const panel *p, double value)
 static void axes(rp_text_buffer *out, const panel *p)
 {
     static const size_t steps[] = {1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000};
-    double bottom = p->y0 + p->height, value = p->low;
+    double bottom = p->y0 + p->height, value = p->low, factor = 10;
     size_t s = 0;
 
     rp_text_buffer_format(out,
                           "<text x=\"%.0f\" y=\"%.0f\" class=\"title\">%s, %s/s%s</text>\n",
                           p->x0, p->y0 - 12, p->kind->title, p->kind->bytes ? "bytes" : "items",
                           p->step > 0 ? "" : ", logarithmic axis");
+    while (p->step == 0 && log(p->high / p->low) > (MAX_LINES + 0.5) * log(factor))
+        factor *= 10;
     while (value <= p->high * 1.01) {
         double y = y_of(p, value);
 
@@ -192,7 +202,7 @@ static void axes(rp_text_buffer *out, const panel *p)
             p->x0, p->x0 + p->width, y, y, p->x0 - 6, y + 4);
         put_short(out, value);
         rp_text_buffer_put(out, "</text>\n");
-        value = p->step > 0 ? value + p->step : value * 10;
+        value = p->step > 0 ? value + p->step : value * factor;
     }
     while (s + 1 < sizeof steps / sizeof steps[0] && p->most / steps[s] > 5) s++;
     for (size_t clients = 0; clients <= p->most; clients += steps[s])
@@ -218,12 +228,12 @@ static void curve(rp_text_buffer *out, const panel *p, size_t first, const char 
 {
     size_t key = curve_key(p, &p->rows[first]);
 
-    assert(first < p->count && p->rows[first].figure == p->kind->figure);
+    assert(first < p->count && is_shown(p, &p->rows[first]));
     rp_text_buffer_put(out, "<polyline points=\"");
     for (size_t i = first; i < p->count; i++) {
         const rp_bench_row *r = &p->rows[i];
 
-        if (r->figure != p->kind->figure || curve_key(p, r) != key) continue;
+        if (!is_shown(p, r) || curve_key(p, r) != key) continue;
         rp_text_buffer_format(out, "%s%.1f,%.1f", i > first ? " " : "",
                               x_of(p, (double)r->clients), y_of(p, value_of(p, r)));
         *last = i;
@@ -234,7 +244,7 @@ static void curve(rp_text_buffer *out, const panel *p, size_t first, const char 
     for (size_t i = first; i <= *last; i++) {
         const rp_bench_row *r = &p->rows[i];
 
-        if (r->figure != p->kind->figure || curve_key(p, r) != key) continue;
+        if (!is_shown(p, r) || curve_key(p, r) != key) continue;
         rp_text_buffer_format(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.4\" fill=\"%s\"/>\n",
                               x_of(p, (double)r->clients), y_of(p, value_of(p, r)), colour);
     }
@@ -274,7 +284,7 @@ static void draw_panel(rp_text_buffer *out, const panel *p)
     for (size_t i = 0; i < p->count && count < CURVES; i++) {
         bool seen = false;
 
-        if (p->rows[i].figure != p->kind->figure) continue;
+        if (!is_shown(p, &p->rows[i])) continue;
         for (size_t k = 0; k < count && !seen; k++)
             seen = curve_key(p, &p->rows[lasts[k]]) == curve_key(p, &p->rows[i]);
         if (seen) continue;

@@ -198,12 +198,13 @@ static void finish_look(data *d, const rp_data_summary *s, bool thorough)
     rp_data_summary_words(&d->buffer, s);
     rp_text_buffer_put(&d->buffer, "\n");
     if (s->damaged > 0)
-        rp_text_buffer_put(&d->buffer,
-                           s->checkpoint != 0
-                               ? "a server loads the intact part; reprise data salvage copies "
-                                 "all that can be read to a new directory\n"
-                               : "reprise data salvage copies all that can be read to a new "
-                                 "directory\n");
+        rp_text_buffer_put(
+            &d->buffer,
+            s->checkpoint != 0
+                ? "reprise serve --data DIR --salvage loads the intact part; reprise data "
+                  "salvage copies all that can be read to a new directory\n"
+                : "reprise data salvage copies all that can be read to a new "
+                  "directory\n");
 }
 
 static int look(data *d, bool thorough)

@@ -72,7 +72,7 @@ void rp_durability_words(rp_text_buffer *out, const rp_client_durability *durabi
     if (d->last_checkpoint == 0)
         rp_text_buffer_put(out, "no checkpoint yet");
     else if (d->last_checkpoint_age_ns < 0)
-        rp_text_buffer_format(out, "checkpoint %" PRIu64 " before it started",
+        rp_text_buffer_format(out, "checkpoint %" PRIu64 " from before the server started",
                               d->last_checkpoint);
     else
         rp_text_buffer_format(out, "checkpoint %" PRIu64 " %s ago", d->last_checkpoint,
@@ -132,7 +132,8 @@ static void report_checkpoints(rp_text_buffer *out, const rp_durable_info *d)
         return;
     }
     if (d->last_checkpoint_age_ns < 0) {
-        line(out, "last checkpoint", "%" PRIu64 ", before it started", d->last_checkpoint);
+        line(out, "last checkpoint", "%" PRIu64 ", from before the server started",
+             d->last_checkpoint);
         return;
     }
     line(out, "last checkpoint", "%" PRIu64 ", %s ago: %s in %.3f s, changes stopped %.3f ms",

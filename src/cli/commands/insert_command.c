@@ -413,11 +413,10 @@ static bool insert_arrays(insertion *in, outcome *o)
     bool good = load_arrays(in, &all, o);
 
     static_assert((int)RP_MAX_WORDS <= (int)RP_MAX_COLUMNS, "every file can be a column (V1)");
-    if (good && all.priorities.bytes != NULL && all.priorities.tensor.shape.rank != 1) {
-        (void)rp_problem_set(&o->problem, NULL, "%.500s: expected one number for each item",
-                             all.priorities.path);
-        good = bad_input(o);
-    }
+    if (good && all.priorities.bytes != NULL && !in->priority_given)
+        good = rp_npy_check_priorities(&all.priorities.tensor, all.priorities.path,
+                                       &o->problem) == RP_OK ||
+               bad_input(o);
     in->is_named = true;
     items = good ? (size_t)all.list[0].tensor.shape.dims[0] : 0;
     for (size_t c = 0; c < all.count && good; c++) names[c] = all.order[c]->name;
@@ -430,6 +429,7 @@ static bool insert_arrays(insertion *in, outcome *o)
             priority =
                 rp_element_number(all.priorities.tensor.dtype, row_of(&all.priorities, i).data);
         good = insert_item(in, names, tensors, all.count, priority, o);
+        if (!good) rp_npy_advise(o->err.text, sizeof o->err.text);
     }
     for (size_t i = 0; i < all.count; i++)
         if (all.list[i].bytes != NULL) (void)munmap(all.list[i].bytes, all.list[i].size);
@@ -667,7 +667,7 @@ static int run(const rp_flags *flags)
     in.priority = 1;
     in.priority_given = status == 0 && rp_remote_setting(&in.r, PRIORITY, &value);
     if (in.priority_given &&
-        rp_setting_number(&value, 0, 1e300, &in.priority, &problem) != RP_OK)
+        rp_setting_number(&value, -1e300, 1e300, &in.priority, &problem) != RP_OK)
         status = rp_remote_misuse(&in.r, &problem);
     if (status == 0) status = rp_remote_connect(&in.r);
     if (status == 0) status = insert_all(&in);

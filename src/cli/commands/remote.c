@@ -245,7 +245,18 @@ const char *rp_status_hint(rp_status st, const char *text)
 {
     switch (st) {
     case RP_UNAVAILABLE: return unavailable_hint(text);
-    case RP_DEADLINE: return "--timeout SECONDS waits longer";
+    case RP_DEADLINE:
+        return strstr(text, "it will wait for ever") != NULL
+                   ? "reprise tables alter changes --max-size or --min-size"
+                   : "--timeout SECONDS waits longer";
+    case RP_EXISTS:
+        return strstr(text, "there is a table") != NULL
+                   ? "reprise tables alter changes it, reprise tables drop removes it"
+                   : NULL;
+    case RP_NOT_FOUND:
+        return strstr(text, " was not found") != NULL && strstr(text, "tables") == NULL
+                   ? "reprise tables list names the tables"
+                   : NULL;
     case RP_UNAUTHENTICATED: return "give a token with --token-file FILE";
     case RP_DENIED: return "the call needs a token with another role";
     case RP_UNIMPLEMENTED: return "only a reprise server can do that, not Reverb's";

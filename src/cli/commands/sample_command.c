@@ -16,6 +16,7 @@
 #include "cli/commands/table_list.h"
 #include "cli/text/item_text.h"
 #include "cli/text/npy.h"
+#include "cli/text/signature_spec.h"
 #include "cli/text/units.h"
 #include "reprise/sampler.h"
 
@@ -265,10 +266,30 @@ static rp_status end_file(FILE *file, const char *path, rp_problem *problem)
     return RP_OK;
 }
 
+/* Returns RP_OK if a column of all items has one dtype and shape: else no file can have it. */
+static rp_status check_column(drawing *d, size_t column, const char *path, rp_problem *problem)
+{
+    rp_trajectory_column first = rp_trajectory_get_column(d->kept[0].trajectory, column);
+    char a[160], b[160];
+
+    for (size_t i = 1; i < d->kept_count; i++) {
+        rp_trajectory_column c = rp_trajectory_get_column(d->kept[i].trajectory, column);
+        rp_spec other = {.dtype = c.dtype, .shape = c.shape};
+        rp_spec one = {.dtype = first.dtype, .shape = first.shape};
+
+        if (c.dtype == first.dtype && rp_shape_equal(&c.shape, &first.shape)) continue;
+        return rp_problem_set(
+            problem, NULL,
+            "%.500s: item %zu is %s, the first %s; --json prints them as they "
+            "are",
+            path, i + 1, rp_spec_text(&other, a, sizeof a), rp_spec_text(&one, b, sizeof b));
+    }
+    return RP_OK;
+}
+
 static rp_status write_column(drawing *d, size_t column, const char *path, rp_problem *problem)
 {
     rp_trajectory_column first = rp_trajectory_get_column(d->kept[0].trajectory, column);
-    char a[128], b[128];
     FILE *file = NULL;
     rp_error err = {0};
     rp_status st = begin_file(path, first.dtype, &first.shape, d->kept_count, &file, problem);
@@ -279,15 +300,6 @@ static rp_status write_column(drawing *d, size_t column, const char *path, rp_pr
         rp_arena arena;
         rp_tensor tensor;
 
-        if (c.dtype != first.dtype || !rp_shape_equal(&c.shape, &first.shape)) {
-            st = rp_problem_set(
-                problem, NULL,
-                "%.500s: item %zu has shape %s, the first %s; --json prints them "
-                "as they are",
-                path, i + 1, rp_shape_text(&c.shape, a, sizeof a),
-                rp_shape_text(&first.shape, b, sizeof b));
-            break;
-        }
         rp_arena_init(&arena, NULL);
         if (decode(d, &arena, t, column, &tensor, &err) == RP_OK)
             (void)fwrite(tensor.data, 1, c.bytes, file);
@@ -328,7 +340,6 @@ static rp_status write_folder(drawing *d, rp_problem *problem)
     static_assert(sizeof d->kept->key == 8 && sizeof d->kept->priority == 8 &&
                       sizeof d->kept->probability == 8,
                   "write_numbers() writes fields of 8 bytes");
-    if (mkdir(d->folder, 0777) != 0 && errno != EEXIST) return file_problem(d->folder, problem);
     for (size_t i = 1; i < d->kept_count; i++)
         if (rp_trajectory_column_count(d->kept[i].trajectory) != columns)
             return rp_problem_set(
@@ -337,6 +348,13 @@ static rp_status write_folder(drawing *d, rp_problem *problem)
                 "as they are",
                 i + 1, rp_trajectory_column_count(d->kept[i].trajectory),
                 rp_plural(rp_trajectory_column_count(d->kept[i].trajectory)), columns);
+    for (size_t i = 0; i < columns && st == RP_OK; i++) {
+        const char *path = file_of(d, column_name(d, &d->r.arena, i, columns));
+
+        st = path != NULL ? check_column(d, i, path, problem) : rp_problem_memory(problem);
+    }
+    if (st == RP_OK && mkdir(d->folder, 0777) != 0 && errno != EEXIST)
+        return file_problem(d->folder, problem);
     for (size_t i = 0; i < columns && st == RP_OK; i++) {
         const char *path = file_of(d, column_name(d, &d->r.arena, i, columns));
 

@@ -235,7 +235,12 @@ static void waiting_cell(painter *p, const rp_table_info *info)
     if (info->waiting_samples > 0)
         rp_text_buffer_format(&p->line, " %ss",
                               rp_count_text((double)info->waiting_samples, b));
-    if (info->paused != 0) rp_text_buffer_put(&p->line, " paused");
+    if (info->paused == RP_SIDE_INSERTS)
+        rp_text_buffer_put(&p->line, " i paused");
+    else if (info->paused == RP_SIDE_SAMPLES)
+        rp_text_buffer_put(&p->line, " s paused");
+    else if (info->paused != 0)
+        rp_text_buffer_put(&p->line, " paused");
 }
 
 static void table_line(painter *p, const widths *w, const rp_top_look *now,
@@ -300,6 +305,8 @@ static void put_wrapped(painter *p, const char *text)
 /* Writes the reason of a group, with the number of calls that wait for it. */
 static void group_lines(painter *p, const rp_top_look *now, const rp_waiting_group *g)
 {
+    static const char paused[] = ": resume the table"; /* the command is more useful here */
+    rp_text_buffer reason = {0};
     char number[24];
 
     if (now->view.shard_count > 1) rp_text_buffer_format(&p->line, "%zu/", g->first->shard);
@@ -308,7 +315,17 @@ static void group_lines(painter *p, const rp_top_look *now, const rp_waiting_gro
     rp_text_buffer_format(&p->line, "  %s %s%s  ", number,
                           g->first->waiting.is_insert ? "insert" : "sample",
                           g->calls == 1 ? "" : "s");
-    put_wrapped(p, g->reason);
+    if (strlen(g->reason) >= sizeof paused - 1 &&
+        strcmp(g->reason + strlen(g->reason) - (sizeof paused - 1), paused) == 0) {
+        rp_text_buffer_add(&reason, g->reason, strlen(g->reason) - (sizeof paused - 1));
+        rp_text_buffer_put(&reason, ": reprise tables resume ");
+        rp_text_buffer_put_word(&reason, g->first->table);
+        rp_text_buffer_put(&reason, " lets them continue");
+    } else {
+        rp_text_buffer_put(&reason, g->reason);
+    }
+    put_wrapped(p, rp_text_buffer_text(&reason));
+    rp_text_buffer_deinit(&reason);
 }
 
 static void waiter_line(painter *p, const rp_waiter *w)
@@ -382,7 +399,9 @@ static void help_lines(painter *p)
         "UPD/S      updates of priorities a second",
         "RATIO      samples an insert, since the last refresh",
         "LIMITER    [--|--] stands between min_diff, where samples wait, and max_diff, where",
-        "           inserts wait; [##..] has fewer items than min_size; [free] has no bounds",
+        "           inserts wait; [##..] has fewer items than min_size; [free] has no bounds,",
+        "           [open] one that is not reached, [at max_diff] and [at min_diff] one that "
+        "is",
         "WAIT       inserts (i) and samples (s) that wait; the reasons are below the tables",
     };
 

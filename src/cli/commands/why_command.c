@@ -45,6 +45,25 @@ static rp_status fetch(answer *a, const char *name, rp_error *err)
     return RP_OK;
 }
 
+/* Lists the tables without items of several shards. A sampler of several shards draws from
+ * those that have items, so it waits in the client and no server knows about it. */
+static void put_empty(rp_text_buffer *out, const answer *a, const char *name)
+{
+    const rp_tables_view *v = &a->list.view;
+
+    for (size_t i = 0; v->shard_count > 1 && i < v->count; i++) {
+        const rp_table_info *info = &v->tables[i].info;
+
+        if (v->tables[i].shard >= v->shard_count || info->size > 0) continue;
+        if (name != NULL && strcmp(info->name, name) != 0) continue;
+        rp_text_buffer_format(out, "%s: ", v->shards[v->tables[i].shard]);
+        rp_text_buffer_put_safe(out, info->name, strlen(info->name));
+        rp_text_buffer_put(out,
+                           " has no items: samplers of all shards draw from the others, and "
+                           "wait in the client if none has items\n");
+    }
+}
+
 static void print(const answer *a, const char *name, rp_text_buffer *out)
 {
     if (a->r.json) {
@@ -57,6 +76,7 @@ static void print(const answer *a, const char *name, rp_text_buffer *out)
         if (name != NULL) rp_text_buffer_put_safe(out, name, strlen(name));
         rp_text_buffer_put(out, "\n");
     }
+    if (!a->r.json) put_empty(out, a, name);
 }
 
 static int run(const rp_flags *flags)

@@ -151,7 +151,7 @@ static void status(rp_text_buffer *out)
     rp_text_buffer_put(
         out, ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\nfailed: a line on standard error "
              "names the failure and the next step\n.TP\n2\nmisuse of the command line\n"
-             ".TP\n130\nended by Ctrl\\-C\n");
+             ".TP\n130\nended by Ctrl\\-C\n.TP\n143\nended by SIGTERM\n");
 }
 
 static void command_page(rp_text_buffer *out, const rp_program *p, const rp_command *c)
@@ -190,7 +190,9 @@ static void program_page(rp_text_buffer *out, const rp_program *p)
     }
     rp_text_buffer_put(out,
                        ".SH ENVIRONMENT\n.TP\nREPRISE_SERVER\nthe default of \\-\\-server\n"
-                       ".TP\nREPRISE_TOKEN\nthe default of \\-\\-token\n");
+                       ".TP\nREPRISE_TOKEN\nthe default of \\-\\-token\n"
+                       ".TP\nREPRISE_HISTORY\nthe file of the lines that were typed into "
+                       "reprise shell\n");
     status(out);
     see_also(out, p, NULL);
 }

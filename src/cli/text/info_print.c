@@ -46,6 +46,16 @@ static double bounded(double share)
     return share < 1 ? share : 1;
 }
 
+/* Returns the word for a limiter that lacks a bound: it has no position between two. */
+static const char *bounds_word(const rp_table_info *info)
+{
+    const rp_limiter_options *l = &info->limiter;
+
+    if (rp_limiter_unbounded(l->min_diff) && rp_limiter_unbounded(l->max_diff)) return "free";
+    if (info->limiter_diff + l->samples_per_insert > l->max_diff) return "at max_diff";
+    return info->limiter_diff - 1 < l->min_diff ? "at min_diff" : "open";
+}
+
 void rp_limiter_bar(rp_text_buffer *out, const rp_table_info *info, size_t width)
 {
     const rp_limiter_options *l = &info->limiter;
@@ -62,7 +72,7 @@ void rp_limiter_bar(rp_text_buffer *out, const rp_table_info *info, size_t width
         rp_text_buffer_repeat(out, '#', at);
         rp_text_buffer_repeat(out, '.', inside - at);
     } else if (rp_limiter_unbounded(l->min_diff) || rp_limiter_unbounded(l->max_diff)) {
-        word = info->paused != 0 ? "paused" : "free";
+        word = info->paused != 0 ? "paused" : bounds_word(info);
         length = strlen(word) < inside ? strlen(word) : inside;
         at = (inside - length) / 2;
         rp_text_buffer_repeat(out, ' ', at);
@@ -202,8 +212,9 @@ static void print_counts(rp_text_buffer *out, const rp_table_info *info)
                           info->insert_waits.parked);
     key(out, "samples");
     rp_text_buffer_format(out,
-                          "%" PRId64 " (%" PRId64 " waited), %" PRId64 " different items\n",
-                          info->samples, info->sample_waits.parked, info->unique_samples);
+                          "%" PRId64 " (%" PRId64 " waited), %" PRId64 " different item%s\n",
+                          info->samples, info->sample_waits.parked, info->unique_samples,
+                          rp_plural((uint64_t)info->unique_samples));
     key(out, "deletes");
     rp_text_buffer_format(out, "%" PRId64 ", %" PRId64 " of them evictions\n", info->deletes,
                           info->evictions);

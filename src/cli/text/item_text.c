@@ -328,7 +328,9 @@ rp_status rp_item_line_parse(rp_arena *arena, const char *text, size_t size,
 
     if (st != RP_OK) {
         where.column += error.offset;
-        (void)rp_problem_set(problem, &where, "%s", error.what);
+        (void)rp_problem_set(
+            problem, &where, "%s%s", error.what,
+            error.offset == 0 && size > 0 ? ": a line is {\"data\": {\"obs\": [1, 2]}}" : "");
         return st;
     }
     data = rp_json_find(root, "data");

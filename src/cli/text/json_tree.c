@@ -217,6 +217,18 @@ static bool some_digits(reader *r)
     return r->at > begin;
 }
 
+static const char not_finite[] =
+    "JSON has no NaN and no Infinity: data may have them as texts, \"NaN\"";
+
+/* Returns true if the text goes on as Python writes a number that is not finite. */
+static bool is_not_finite(const reader *r)
+{
+    size_t left = (size_t)(r->end - r->at);
+
+    return (left >= 3 && memcmp(r->at, "NaN", 3) == 0) ||
+           (left >= 8 && memcmp(r->at, "Infinity", 8) == 0);
+}
+
 static rp_status number(reader *r, rp_json *node)
 {
     const char *begin = r->at;
@@ -225,6 +237,7 @@ static rp_status number(reader *r, rp_json *node)
     size_t size;
 
     if (peek(r) == '-') r->at++;
+    if (is_not_finite(r)) return wrong(r, not_finite);
     if (peek(r) == '0')
         r->at++;
     else if (!some_digits(r))
@@ -268,7 +281,7 @@ static rp_status word(reader *r, rp_json *node)
         r->at += length;
         return RP_OK;
     }
-    return wrong(r, "expected a value");
+    return wrong(r, is_not_finite(r) ? not_finite : "expected a value");
 }
 
 static rp_status array(reader *r, size_t depth, rp_json *node)

@@ -6,8 +6,11 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "cli/text/tensor_text.h"
 
 enum { PREFIX = 10, ALIGNMENT = 64 };
 
@@ -277,4 +280,36 @@ size_t rp_npy_header(rp_dtype dtype, const rp_shape *shape, char out[RP_NPY_HEAD
     memcpy(out + PREFIX, text, strlen(text));
     out[used - 1] = '\n';
     return used;
+}
+
+rp_status rp_npy_check_priorities(const rp_tensor *array, const char *path, rp_problem *problem)
+{
+    size_t size = rp_dtype_size(array->dtype);
+
+    if (array->shape.rank != 1)
+        return rp_problem_set(problem, NULL, "%.500s: expected one number for each item", path);
+    for (size_t i = 0; i < (size_t)array->shape.dims[0]; i++) {
+        double priority = rp_element_number(array->dtype, (const char *)array->data + i * size);
+
+        if (isfinite(priority)) continue;
+        return rp_problem_set(problem, NULL,
+                              "%.500s: row %zu (the first is 0) is %s; a priority is a finite "
+                              "number",
+                              path, i, isnan(priority) ? "NaN" : "infinite");
+    }
+    return RP_OK;
+}
+
+void rp_npy_advise(char *text, size_t size)
+{
+    static const char words[] = " but expected ";
+    const char *at = strstr(text, ": got dtype ");
+    char wanted[24];
+    size_t used = strlen(text);
+
+    if (at != NULL) at = strstr(at, words);
+    if (at == NULL) return;
+    (void)snprintf(wanted, sizeof wanted, "%.*s", (int)strcspn(at + sizeof words - 1, " ,;"),
+                   at + sizeof words - 1);
+    (void)snprintf(text + used, size - used, "; NumPy converts it: array.astype('%s')", wanted);
 }

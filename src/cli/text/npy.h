@@ -27,4 +27,12 @@ RP_NODISCARD rp_status rp_npy_parse(const uint8_t *bytes, size_t size, rp_tensor
  * that NumPy does not know (bfloat16, ...) are declared as raw bytes. */
 size_t rp_npy_header(rp_dtype dtype, const rp_shape *shape, char header[RP_NPY_HEADER_BYTES]);
 
+/* Returns RP_OK if an array has one finite number for each item; else an error that names the
+ * row, and the file `path`. */
+rp_status rp_npy_check_priorities(const rp_tensor *array, const char *path,
+                                  rp_problem *problem);
+
+/* Adds, to an error about the dtype of a column, how NumPy converts an array to it. */
+void rp_npy_advise(char *text, size_t size);
+
 #endif

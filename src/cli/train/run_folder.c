@@ -40,6 +40,7 @@ bool rp_run_folder_set_agent(rp_run_folder *folder, const char *name)
 rp_status rp_run_find_env(const char *name, const rp_env_class **out, rp_problem *problem)
 {
     rp_nearest nearest;
+    char list[300] = "";
 
     *out = rp_env_find(name);
     if (*out != NULL) return RP_OK;
@@ -53,8 +54,10 @@ rp_status rp_run_find_env(const char *name, const rp_env_class **out, rp_problem
     if (rp_nearest_get(&nearest) != NULL)
         return rp_problem_set(problem, NULL, "--env: unknown '%.100s', did you mean '%s'?",
                               name, rp_nearest_get(&nearest));
-    return rp_problem_set(problem, NULL, "--env: unknown '%.100s'; train --help lists them",
-                          name);
+    for (size_t i = 0; rp_env_class_at(i) != NULL; i++)
+        (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s",
+                       i > 0 ? ", " : "", rp_env_class_at(i)->name);
+    return rp_problem_set(problem, NULL, "--env: unknown '%.100s'; there are %s", name, list);
 }
 
 rp_status rp_run_folder_choose(rp_run_folder *folder, const char *given, const char *env,

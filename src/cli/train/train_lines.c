@@ -42,6 +42,10 @@ static void numbers(const rp_apex_part *p, double threshold, char *out, size_t s
         (void)snprintf(out, size, "%lld updates, loss %.3g, %lld items, %.1f samples an item",
                        (long long)m->updates, m->loss, (long long)m->item_size,
                        m->inserts > 0 ? (double)m->samples / (double)m->inserts : 0);
+    else if (p->role == RP_APEX_ACTOR && (isnan(p->mean_return) || isnan(p->exploration)))
+        (void)snprintf(
+            out, size, "%lld steps, %lld episodes", (long long)p->steps,
+            (long long)p->episodes); /* a remote one that has not reported the rest */
     else if (p->role == RP_APEX_ACTOR)
         (void)snprintf(out, size, "%lld steps, %lld episodes, return %.4g, epsilon %.4f",
                        (long long)p->steps, (long long)p->episodes, p->mean_return,

@@ -78,11 +78,16 @@ struct rp_channel_call {
     rp_timer timer;
     uint64_t attempt; /* number of the attempt to connect that the call waits for */
     bool starved;     /* there was no memory for its timer: ends with RP_NO_RESOURCE */
+    bool is_hurried;  /* its timer is that of rp_channel_connect_by() */
 };
 
 /* Begins a call, or queues it until there is a connection. No callback runs before it returns.
  */
 void rp_channel_begin(rp_channel *channel, rp_channel_call *call);
+/* Gives a call with a deadline less time to wait for a connection: without one at `until_ns` it
+ * ends with RP_DEADLINE, and the server is away (rp_channel_is_away()) until it can be reached.
+ * Does nothing if the call has a connection or has ended. */
+void rp_channel_connect_by(rp_channel_call *call, int64_t until_ns);
 /* Cancels a call without on_end. Does nothing if the call has ended. */
 void rp_channel_cancel(rp_channel_call *call);
 /* Returns an empty message, or NULL if there is no memory. */

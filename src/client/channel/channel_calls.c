@@ -185,6 +185,11 @@ static void on_deadline(rp_timer *timer)
                        call->channel->options.text);
     else
         (void)snprintf(text, sizeof text, "no connection in time: %s", why);
+    if (call->is_hurried) { /* the calls that follow do not wait for it */
+        call->channel->has_failed = true;
+        if (why[0] == '\0')
+            set_why(call->channel, "accepts connections and does not respond, or not at all");
+    }
     end_call(call, RP_DEADLINE, text);
 }
 
@@ -209,10 +214,19 @@ void rp_channel_begin(rp_channel *c, rp_channel_call *call)
     call->call = NULL;
     call->attempt = c->attempt;
     call->timer = (rp_timer){.on_due = on_deadline};
+    call->is_hurried = false;
     call->starved = call->deadline_ns != RP_FOREVER &&
                     rp_loop_arm(c->loop, &call->timer, call->deadline_ns) != RP_OK;
     add_waiting(c, call);
     rp_channel_touch(c);
+}
+
+void rp_channel_connect_by(rp_channel_call *call, int64_t until_ns)
+{
+    if (call->channel == NULL || call->peer != NULL || call->starved) return;
+    if (call->deadline_ns == RP_FOREVER || until_ns >= call->deadline_ns) return;
+    /* The timer is armed: this succeeds. */
+    call->is_hurried = rp_loop_arm(call->channel->loop, &call->timer, until_ns) == RP_OK;
 }
 
 void rp_channel_cancel(rp_channel_call *call)
@@ -445,6 +459,8 @@ static void begin_call(rp_channel *c, rp_channel_call *call)
         end_call(call, RP_NO_RESOURCE, "out of memory for a call");
         return;
     }
+    if (call->is_hurried) (void)!rp_loop_arm(c->loop, &call->timer, call->deadline_ns);
+    call->is_hurried = false;
     remove_waiting(c, call);
     rp_peer_began(c->current, call);
     call->class->on_begin(call);

@@ -434,8 +434,10 @@ static size_t lane_to_ask_locked(rp_sampler *s, char *text, size_t size) RP_REQU
     } else if (rp_sampler_has_samples_locked(s)) {
         (void)snprintf(text, size, "samples of '%s' are there: nothing to wait for", s->table);
     } else if (s->mode == RP_MODE_UNKNOWN || !rp_sampler_can_pick_locked(s)) {
-        (void)snprintf(text, size, "no shard is known to have items of '%s'%s%s", s->table,
-                       s->weigh_text[0] != '\0' ? ": " : "", s->weigh_text);
+        (void)snprintf(text, size,
+                       "no shard is known to have items of '%s', the first insert into "
+                       "it lets samples continue%s%s",
+                       s->table, s->weigh_text[0] != '\0' ? ": " : "", s->weigh_text);
     } else {
         for (size_t i = 0; i < s->lane_count; i++)
             if (rp_sampler_awaits_locked(s, i)) return i;

@@ -71,6 +71,14 @@ static rp_status load_directory(const rp_data_move_options *o, bool salvage, rp_
     return st;
 }
 
+/* Checks the target before the source is read, which may take long. */
+static rp_status check_target(const rp_data_move_options *o, rp_error *err)
+{
+    if (rp_files_occupied(o->to) == 1)
+        return rp_fail(err, RP_EXISTS, "%.160s: the directory is not empty", o->to);
+    return RP_OK;
+}
+
 /* Opening a new directory over a store that is filled writes a checkpoint of it. */
 static rp_status write_directory(const rp_data_move_options *o, rp_store *store,
                                  rp_data_moved *moved, rp_error *err)
@@ -80,8 +88,6 @@ static rp_status write_directory(const rp_data_move_options *o, rp_store *store,
     rp_durable_info info = {0};
     rp_status st;
 
-    if (rp_files_occupied(o->to) == 1)
-        return rp_fail(err, RP_EXISTS, "%.160s: the directory is not empty", o->to);
     st = rp_durable_open(&options, store, &durable, err);
     if (st != RP_OK) return st;
     rp_durable_get_info(durable, &info);
@@ -117,8 +123,9 @@ rp_status rp_data_salvage(const rp_data_move_options *options, rp_data_moved *ou
     rp_durable_info info = {0};
     rp_files *files = NULL;
     rp_store *store = NULL;
-    rp_status st = rp_store_new(NULL, &store, err);
+    rp_status st = check_target(options, err);
 
+    if (st == RP_OK) st = rp_store_new(NULL, &store, err);
     if (st == RP_OK) st = load_directory(options, true, store, &files, &info, err);
     moved.records = info.recovered_records;
     if (st == RP_OK) st = count_items(store, &moved, err);
@@ -136,8 +143,9 @@ rp_status rp_data_from_reverb(const rp_data_move_options *options, rp_data_moved
     rp_data_moved moved = {0};
     rp_files *files = NULL;
     rp_store *store = NULL;
-    rp_status st = rp_store_new(NULL, &store, err);
+    rp_status st = check_target(options, err);
 
+    if (st == RP_OK) st = rp_store_new(NULL, &store, err);
     if (st == RP_OK)
         st = rp_files_open_read_only(rp_allocator_default(), options->from, &files, err);
     if (st == RP_OK) st = rp_reverb_load(files, store, &reverb, NULL, err);

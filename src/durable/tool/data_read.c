@@ -81,6 +81,33 @@ static rp_status load(const rp_allocator *alloc, rp_files *files, uint64_t numbe
                             err);
 }
 
+/* Sets an error that lists the checkpoints that are there. */
+static rp_status fail_number(const rp_allocator *alloc, rp_files *files, uint64_t number,
+                             rp_error *err)
+{
+    char list[120] = "";
+    rp_number_list numbers;
+    rp_status st = rp_data_list_numbers(alloc, files, "manifest", &numbers, err);
+
+    if (st != RP_OK) return st;
+    for (size_t i = 0; i < numbers.count; i++) {
+        size_t used = strlen(list);
+
+        if (used + 32 > sizeof list) {
+            (void)snprintf(list + used, sizeof list - used, " and more");
+            break;
+        }
+        (void)snprintf(list + used, sizeof list - used, "%s%" PRIu64, i > 0 ? ", " : "",
+                       numbers.at[i]);
+    }
+    st = numbers.count == 0
+             ? rp_fail(err, RP_NOT_FOUND, "there is no checkpoint in this directory")
+             : rp_fail(err, RP_NOT_FOUND, "there is no checkpoint %" PRIu64 ", but %s", number,
+                       list);
+    rp_number_list_free(&numbers);
+    return st;
+}
+
 rp_status rp_data_find_manifest(const rp_allocator *alloc, rp_files *files, uint64_t number,
                                 rp_manifest **out, rp_error *err)
 {
@@ -89,7 +116,10 @@ rp_status rp_data_find_manifest(const rp_allocator *alloc, rp_files *files, uint
     rp_error first = {0}, why = {0};
     rp_status st;
 
-    if (number != 0) return load(alloc, files, number, out, err);
+    if (number != 0) {
+        st = load(alloc, files, number, out, err);
+        return st == RP_NOT_FOUND ? fail_number(alloc, files, number, err) : st;
+    }
     if (rp_current_load(files, &current, NULL) == RP_OK) {
         st = load(alloc, files, current.checkpoint, out, &first);
         if (st == RP_OK || st == RP_NO_RESOURCE) {

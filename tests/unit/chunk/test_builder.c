@@ -180,7 +180,7 @@ static void a_row_of_another_dtype_is_refused(void **state)
 
     (void)state;
     assert_fails(rp_chunk_builder_append(b, &row, &err), RP_INVALID, &err,
-                 "column 0 'x': got dtype double but expected int32");
+                 "column 0 'x': got dtype float64 but expected int32");
     assert_int_equal(rp_chunk_builder_rows(b), 0);
     rp_chunk_builder_free(b);
 }

@@ -387,7 +387,7 @@ static void a_signature_mismatch_names_the_difference(void **state)
         rp_spec spec;
         const char *text;
     } cases[] = {
-        {{"obs", RP_INT64, SHAPE(-1)}, "column 0 'obs': got dtype double but expected int64"},
+        {{"obs", RP_INT64, SHAPE(-1)}, "column 0 'obs': got dtype float64 but expected int64"},
         {{"obs", RP_FLOAT64, SHAPE(3)}, "column 0 'obs': got shape [2] but expected [3]"},
         {{"obs", RP_FLOAT64, SHAPE(-1, -1)},
          "column 0 'obs': got shape [2] but expected [?,?]"},
@@ -415,7 +415,7 @@ static void a_run_of_steps_fits_the_shape_of_a_step(void **state)
     (void)state;
     assert_int_equal(rp_trajectory_check(t, fits, &err), RP_OK);
     assert_fails(rp_trajectory_check(t, differs, &err), RP_INVALID, &err,
-                 "got dtype double but expected float");
+                 "got dtype float64 but expected float32");
     rp_signature_unref(fits);
     rp_signature_unref(differs);
     rp_trajectory_unref(t);

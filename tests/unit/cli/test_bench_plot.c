@@ -82,6 +82,21 @@ static void linear_axes_have_few_grid_lines(void **state)
     }
 }
 
+/* There were nine of them, as a rate of 0 was drawn as 1. */
+static void logarithmic_axes_have_few_grid_lines(void **state)
+{
+    (void)state;
+    for (double most = 1000; most <= 1e12; most *= 3) {
+        const rp_bench_row rows[] = {
+            {7, 400, 1, 1, 2}, {7, 400, 1, 2, 0}, {7, 400, 1, 3, most}};
+
+        rp_text_buffer_clear(&buffer);
+        rp_bench_svg(&buffer, rows, 3);
+        assert_in_range(count_of("class=\"grid\""), 3, 8);
+        assert_int_equal(count_of("<circle "), 2);
+    }
+}
+
 static void empty_and_zero_results_can_be_drawn(void **state)
 {
     const rp_bench_row rows[] = {{6, 4, 1, 1, 0}};
@@ -91,7 +106,7 @@ static void empty_and_zero_results_can_be_drawn(void **state)
     assert_int_equal(count_of("<polyline "), 0);
     rp_text_buffer_clear(&buffer);
     rp_bench_svg(&buffer, rows, 1);
-    assert_int_equal(count_of("<polyline "), 2);
+    assert_int_equal(count_of("<polyline "), 0); /* nothing was measured */
     assert_int_equal(count_of("nan") + count_of("inf"), 0);
 }
 
@@ -100,6 +115,7 @@ RP_TESTS(bench_plot)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(rows_are_csv_or_json, empty_buffer),
         cmocka_unit_test_teardown(each_figure_has_its_panels_and_curves, empty_buffer),
+        cmocka_unit_test_teardown(logarithmic_axes_have_few_grid_lines, empty_buffer),
         cmocka_unit_test_teardown(linear_axes_have_few_grid_lines, empty_buffer),
         cmocka_unit_test_teardown(empty_and_zero_results_can_be_drawn, empty_buffer),
     };

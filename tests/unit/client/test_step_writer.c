@@ -101,7 +101,7 @@ static void bad_steps_and_items_are_refused(void **state)
     assert_fails(rp_step_writer_append(g.writer, &one, 1, &g.r.err), RP_INVALID, &g.r.err,
                  "steps of this writer have 2 columns, got 1");
     assert_fails(rp_step_writer_append(g.writer, pair, 2, &g.r.err), RP_INVALID, &g.r.err,
-                 "column 1: got dtype int32 but expected double");
+                 "column 1: got dtype int32 but expected float64");
     assert_fails(create(&g, 0, 0, NULL), RP_INVALID, &g.r.err, "at least one step, got 0");
     assert_fails(create(&g, 2, 0, NULL), RP_INVALID, &g.r.err, "only 1 were appended");
     assert_fails(create(&g, 4, 0, NULL), RP_INVALID, &g.r.err, "max_sequence_length is 3");

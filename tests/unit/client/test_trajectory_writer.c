@@ -85,7 +85,7 @@ static void first_value_fixes_dtype_and_shape(void **state)
 
     append(&r, 1);
     assert_fails(append_one(&r, (rp_value){OBS, "obs", {RP_FLOAT64, SCALAR, &d}}, 0, NULL),
-                 RP_INVALID, &r.err, "column 0 'obs': got dtype double but expected int32");
+                 RP_INVALID, &r.err, "column 0 'obs': got dtype float64 but expected int32");
     assert_fails(append_one(&r, (rp_value){OBS, "obs", {RP_INT32, SHAPE(4), ints}}, 0, NULL),
                  RP_INVALID, &r.err, "column 0 'obs': got shape [4] but expected [3]");
     assert_int_equal(rp_trajectory_writer_steps(r.writer), 1);
@@ -446,7 +446,7 @@ static void bad_items_are_refused_at_once(void **state)
     assert_fails(CREATE("a", 1, columns, 0), RP_INVALID, &r.err, "got 0");
     assert_fails(CREATE("zebra", 1, columns, 1), RP_NOT_FOUND, &r.err, "zebra");
     assert_fails(CREATE("a", 1, columns, 2), RP_INVALID, &r.err,
-                 "column 1 'q': got dtype double but expected int32");
+                 "column 1 'q': got dtype float64 but expected int32");
     columns[1].count = 0;
     assert_fails(CREATE("a", 1, columns, 2), RP_INVALID, &r.err, "column 1 'q' has no rows");
     columns[1].count = 2;
@@ -491,7 +491,7 @@ static void signature_is_checked_when_an_item_is_created(void **state)
     columns[0].refs = &last;
     columns[0].count = 1;
     assert_fails(CREATE(2), RP_INVALID, &r.err,
-                 "table 'signed': column 0 'o': got dtype double but expected int32");
+                 "table 'signed': column 0 'o': got dtype float64 but expected int32");
 #undef CREATE
     flush(&r);
     rp_test_client_deinit(&r);

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts and checks of commands that a new user found wrong."""
+
+import re
+
+import pytest
+from conftest import ask, reprise, save_npy
+
+
+def insert(server, table, *lines):
+    done = ask(server, "insert", table, "-", input="\n".join(lines) + "\n")
+    assert done.returncode == 0, done
+
+
+def test_why_names_the_empty_tables_of_several_servers(serve):
+    both = [serve("--port", "0", "--table", "e:uniform:9") for _ in range(2)]
+    names = [f"localhost:{s.port}" for s in both]
+    got = reprise("why", "e", "--server", ",".join(names))
+    assert got.returncode == 0, got
+    assert [line.split(" has")[0] for line in got.stdout.splitlines()] == [
+        "no call waits on e", f"{names[0]}: e", f"{names[1]}: e"]
+    got = reprise("sample", "e", "--timeout", "5", "--server", ",".join(names))
+    assert got.returncode == 1
+    assert "no shard is known to have items of 'e', the first insert into it lets samples" in got.stderr
+
+
+def test_the_bar_of_a_limiter_with_one_bound_is_not_free(serve):
+    server = serve("--port", "0", "--table", "t:uniform:100")
+    insert(server, "t", *['{"data": {"x": [1]}}'] * 4)
+    assert " free " in ask(server, "info", "t").stdout
+    assert ask(server, "tables", "alter", "t", "--max-diff", "4").returncode == 0
+    assert "at max_diff" in ask(server, "info", "t").stdout
+    assert ask(server, "tables", "alter", "t", "--max-diff", "100").returncode == 0
+    assert " open " in ask(server, "info", "t").stdout
+
+
+def test_a_limiter_that_waits_for_ever_says_one_thing(serve):
+    server = serve("--port", "0", "--table", "scratch:fifo:2")
+    for arguments in (["alter", "scratch", "--min-size", "1000000"], ["pause", "scratch"],
+                      ["resume", "scratch"]):
+        got = ask(server, "tables", *arguments)
+        assert got.returncode == 0, got
+        assert "more inserts would release" not in got.stdout, got
+    assert "samples wait for ever: max_size 2 is below min_size 1000000" in got.stdout
+    got = ask(server, "sample", "scratch", "--timeout", "1")
+    assert "it will wait for ever; reprise tables alter changes --max-size or --min-size" in got.stderr
+
+
+def test_an_alteration_that_keeps_no_item_is_a_warning(serve):
+    server = serve("--port", "0", "--table", "t:fifo:9")
+    insert(server, "t", '{"data": {"x": [1, 2, 3]}}')
+    got = ask(server, "tables", "alter", "t", "--max-bytes", "10")
+    assert "max_bytes 10 B is less than an item takes" in got.stderr, got
+
+
+def test_npy_files_of_items_of_two_dtypes_are_refused_before_any_is_written(serve, tmp_path):
+    server = serve("--port", "0", "--table", "u:fifo:9,max_times_sampled=1")
+    insert(server, "u", '{"data": {"x": {"dtype": "int64", "data": 1}}}')
+    insert(server, "u", '{"data": {"x": {"dtype": "float64", "data": 1}}}')
+    folder = tmp_path / "out"
+    got = ask(server, "sample", "u", "--count", "2", "--npy", folder)
+    assert got.returncode == 1 and not folder.exists(), got
+    assert re.search(r"item 2 is float64 \[\], the first int64 \[\]; --json", got.stderr), got
+
+
+def test_a_file_of_another_dtype_is_refused_with_the_remedy(serve, tmp_path):
+    server = serve("--port", "0")
+    got = ask(server, "tables", "create", "t:fifo:9", "--column", "x=float32 []")
+    assert got.returncode == 0, got
+    save_npy(tmp_path / "x.npy", "<f8", "(1,)", bytes(8))
+    got = ask(server, "insert", "t", tmp_path / "x.npy")
+    assert got.returncode == 1, got
+    assert "got dtype float64 but expected float32" in got.stderr
+    assert "NumPy converts it: array.astype('float32')" in got.stderr
+
+
+def test_priorities_of_the_command_line_are_those_of_the_input(serve):
+    server = serve("--port", "0", "--table", "u:uniform:9", "--table", "p:prioritized:9")
+    line = '{"data": {"x": 1}}\n'
+    assert ask(server, "insert", "u", "-", "--priority", "-1", input=line).returncode == 0
+    got = ask(server, "insert", "p", "-", "--priority", "-1", input=line)
+    assert got.returncode == 1 and "priority" in got.stderr, got
+
+
+def test_a_priority_that_is_not_a_number_is_named_by_its_row(serve, tmp_path):
+    server = serve("--port", "0", "--table", "u:fifo:9")
+    save_npy(tmp_path / "x.npy", "<i4", "(2,)", bytes(8))
+    save_npy(tmp_path / "_priority.npy", "<f4", "(2,)", bytes(4) + b"\0\0\xc0\x7f")
+    got = ask(server, "insert", "u", tmp_path / "x.npy", tmp_path / "_priority.npy")
+    assert got.returncode == 1 and "_priority.npy: row 1 (the first is 0) is NaN" in got.stderr, got
+
+
+@pytest.mark.parametrize("line, text", [
+    ('{"data": {"x": [NaN]}}', 'JSON has no NaN and no Infinity: data may have them as texts, "NaN"'),
+    ("hello", 'expected a value: a line is {"data": {"obs": [1, 2]}}')])
+def test_a_line_that_is_not_json_says_what_is_expected(serve, line, text):
+    server = serve("--port", "0", "--table", "u:fifo:9")
+    got = ask(server, "insert", "u", "-", input=line + "\n")
+    assert got.returncode == 1 and text in got.stderr, got
+
+
+def test_bench_checks_its_files_first_and_says_what_it_does(tmp_path):
+    got = reprise("bench", "--quick", "--svg", tmp_path / "none" / "x.svg")
+    assert got.returncode == 1 and got.stdout == "" and "No such file" in got.stderr, got
+    got = reprise("bench", "--figure", "5", "--clients", "1", "--payloads", "400", "--seconds", "0.2",
+                  "--fill", "1MiB", "--csv", tmp_path / "x.csv", "--svg", tmp_path / "x.svg")
+    assert got.returncode == 0, got
+    assert "note: measures 1 point of 0.2 s" in got.stderr and (tmp_path / "x.svg").exists()
+
+
+def test_salvage_and_dump_name_what_is_wrong(serve, stop, tmp_path):
+    data = tmp_path / "data"
+    stop(serve("--port", "0", "--table", "t:fifo:9", f"--data={data}"))
+    got = reprise("data", "salvage", data, data)
+    assert got.returncode == 1 and "the directory is not empty" in got.stderr
+    got = reprise("data", "dump", data, "--checkpoint", "99")
+    assert got.returncode == 1 and re.search(r"there is no checkpoint 99, but [1-9]", got.stderr), got
+
+
+@pytest.mark.parametrize("command, option, ours", [
+    ("sample", "num_samples", "count"), ("sample", "batch-size", "count"), ("info", "host", "server"),
+    ("info", "address", "server"), ("clients", "port", "server")])
+def test_options_of_other_programs_have_ours_beside_them(command, option, ours):
+    got = reprise(command, f"--{option}", "1")
+    assert got.returncode == 2 and f"did you mean --{ours}?" in got.stderr, got
+
+
+def test_a_call_on_a_paused_table_names_the_command(serve, tmp_path):
+    server = serve("--port", "0", "--table", "t:fifo:9")
+    insert(server, "t", '{"data": {"x": 1}}')
+    assert ask(server, "tables", "pause", "t", "--samples").returncode == 0
+    top = ask(server, "top", "--count", "1").stdout
+    assert " s paused" in top, top
+
+
+def test_a_table_that_exists_and_an_unknown_environment_have_a_next_step(serve):
+    server = serve("--port", "0", "--table", "t:fifo:9")
+    got = ask(server, "tables", "create", "t:fifo:9")
+    assert got.returncode == 1 and "already; reprise tables alter changes it" in got.stderr, got
+    got = reprise("tune", "--env", "nope")
+    assert "unknown 'nope'; there are " in got.stderr and "cartpole" in got.stderr, got

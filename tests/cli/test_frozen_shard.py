@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands for two servers of which one accepts connections and never answers."""
+
+import json
+import socket
+
+import pytest
+from conftest import reprise
+
+
+@pytest.fixture
+def shards(serve):
+    """Runs a command for a server with a table and a listener that says nothing."""
+    alive = serve("--port", "0", "--table", "t:uniform:100")
+    address = f"localhost:{alive.port}"
+    assert reprise("insert", "t", "-", "--server", address,
+                   input='{"data": {"x": [1]}}\n').returncode == 0
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as mute:
+        frozen = f"127.0.0.1:{mute.getsockname()[1]}"
+
+        def ask(*arguments, **options):
+            return reprise(*arguments, "--server", f"{address},{frozen}", **options)
+
+        ask.alive, ask.frozen = address, frozen
+        yield ask
+
+
+@pytest.mark.parametrize("command", [
+    ["info"], ["info", "--storage"], ["tables", "list"], ["why"], ["clients"], ["sample", "t"],
+    ["top", "--count", "1"], ["top", "--count", "2", "--interval", "0.1", "--json"]])
+def test_the_others_answer_within_the_timeout(shards, command):
+    done = shards(*command, "--timeout", "8")
+    assert done.returncode == 0 and done.stdout, done
+    assert f"warning: {shards.frozen}: " in done.stderr or command[0] in ("why", "sample"), done
+    assert f"{shards.alive}: no connection" not in done.stderr
+
+
+def test_an_insert_goes_to_the_others(shards):
+    done = shards("insert", "t", "-", "--timeout", "8", input='{"data": {"x": [2]}}\n')
+    assert done.returncode == 0, done
+    listed = json.loads(shards("info", "--json", "--timeout", "8").stdout)
+    assert [t["items"] for t in listed] == [2], listed
+
+
+def test_a_change_names_the_frozen_server(shards):
+    done = shards("tables", "reset", "t", "--timeout", "8")
+    assert done.returncode == 1, done
+    assert f"t is reset on {shards.alive}, but not on {shards.frozen}" in done.stderr
