@@ -97,12 +97,12 @@ static rp_status call_first(rp_client *client, const rp_unary_request *request, 
     return st;
 }
 
-/* A wait for a response that comes at once. */
+/* A wait for a response that comes at once. A caller that does not want to wait for anything
+ * else waits for the response. */
 static rp_wait answer_wait(rp_wait wait)
 {
-    int64_t least_ns = rp_now_ns() + ANSWER_MS * (int64_t)NS_PER_MS;
-
-    return (rp_wait){wait.until_ns > least_ns ? wait.until_ns : least_ns, wait.cancel};
+    if (wait.until_ns != RP_NOW) return wait;
+    return (rp_wait){rp_now_ns() + ANSWER_MS * (int64_t)NS_PER_MS, wait.cancel};
 }
 
 static rp_status read_response(rp_client *client, const rp_unary *u, rp_rollouts_call *call,
