@@ -84,7 +84,11 @@ RP_API void rp_client_free(rp_client *client);
  * later, ends with RP_CANCELLED. Does nothing to a client of a store in this process. */
 RP_API void rp_client_give_up(rp_client *client);
 
-/* Writes why calls cannot reach a shard now: its address and the reason, cut to fit `size`
+/* The library prints nothing while a call waits. A program that wants to report a long wait
+ * calls with a deadline (rp_wait_ms(2000)), and after RP_DEADLINE asks this function,
+ * rp_sampler_why() or rp_trajectory_writer_why(), and calls again.
+ *
+ * Writes why calls cannot reach a shard now: its address and the reason, cut to fit `size`
  * (>= 1). Writes "" if the client has a connection to the shard; before the first call it has
  * none, since this does no I/O. Returns how many calls that went to all shards have ignored
  * this shard so far. Safe from any thread. */
@@ -175,7 +179,7 @@ RP_API RP_NODISCARD rp_status rp_client_create_table(rp_client *client,
 RP_API RP_NODISCARD rp_status rp_client_drop_table(rp_client *client, const char *table,
                                                    rp_wait wait, rp_error *err);
 /* Changes options of a table (rp_table_alter()). RP_ALTER_LIMITER replaces all fields of the
- * limiter. RP_NOT_FOUND, RP_INVALID. */
+ * limiter. RP_NOT_FOUND, RP_INVALID (also if `which` is 0 or has unknown bits). */
 RP_API RP_NODISCARD rp_status rp_client_alter_table(rp_client *client, const char *table,
                                                     const rp_table_alteration *change,
                                                     rp_wait wait, rp_error *err);

@@ -74,9 +74,10 @@ typedef struct rp_durable_options {
  * present must have the same signature and, unless accept_changes is set, the same selectors;
  * they get all other options as saved, but keep their max_size if it is larger. The store is
  * borrowed and must outlive the rp_durable.
- * RP_INVALID, RP_PRECONDITION (another process uses the directory; a newer format; tables that
- * differ: names them), RP_CORRUPT (names file, offset and reason; nothing on disk was changed,
- * except that damaged files may have moved to quarantine), RP_NO_RESOURCE, RP_UNAVAILABLE. */
+ * RP_INVALID, RP_PRECONDITION (the store has an rp_durable already: names its directory;
+ * another process uses the directory; a newer format; tables that differ: names them),
+ * RP_CORRUPT (names file, offset and reason; nothing on disk was changed, except that damaged
+ * files may have moved to quarantine), RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_API RP_NODISCARD rp_status rp_durable_open(const rp_durable_options *options,
                                               rp_store *store, rp_durable **out, rp_error *err);
 

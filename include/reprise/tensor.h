@@ -123,7 +123,9 @@ RP_API RP_NODISCARD rp_status rp_signature_new(const rp_allocator *alloc,
                                                rp_signature **out, rp_error *err);
 
 /* Makes a signature without nesting: a dict of `column_count` named columns, or a tuple if the
- * first column has no name. The statuses are those of rp_signature_new(). */
+ * first column has no name. The columns of a dict are sorted by key: the columns of the
+ * signature, and so those of items, are in that order. The statuses are those of
+ * rp_signature_new(). */
 RP_API RP_NODISCARD rp_status rp_signature_flat(const rp_allocator *alloc,
                                                 const rp_spec *columns, size_t column_count,
                                                 rp_signature **out, rp_error *err);

@@ -136,7 +136,8 @@ typedef struct rp_replay_view {
     int64_t size, max_size, inserts, samples;
     int64_t min_size; /* of the limiters */
     double samples_per_insert;
-    bool is_short; /* a shard has fewer items than the min_size of its limiter */
+    bool is_short;   /* a shard has fewer items than the min_size of its limiter */
+    uint32_t paused; /* RP_SIDE_..., of any shard */
 } rp_replay_view;
 
 /* Makes the table "replay" if it does not exist. */

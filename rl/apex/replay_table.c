@@ -90,6 +90,7 @@ rp_status rp_apex_look(rp_part *p, rp_replay_view *out, rp_error *err)
         out->min_size += info->limiter.min_size;
         out->is_short |= info->size < info->limiter.min_size;
         out->samples_per_insert = info->limiter.samples_per_insert;
+        out->paused |= info->paused;
         found++;
     }
     rp_client_tables_free(list);
@@ -155,7 +156,13 @@ rp_status rp_apex_explain(rp_part *p, rp_error *err)
         return rp_part_is_patient(p) ? RP_DEADLINE : RP_UNAVAILABLE;
     }
     p->worked_ns = rp_now_ns(); /* the replay is there: others are slow */
-    if (p->role == RP_APEX_LEARNER && view.size < view.min_size)
+    if (view.paused != 0) /* by an administrator: the other parts can do nothing about it */
+        rp_part_waits(p, "an administrator, who has paused the %s of table '%s'",
+                      view.paused == RP_SIDE_INSERTS   ? "inserts"
+                      : view.paused == RP_SIDE_SAMPLES ? "samples"
+                                                       : "inserts and samples",
+                      RP_APEX_REPLAY);
+    else if (p->role == RP_APEX_LEARNER && view.size < view.min_size)
         rp_part_waits(p, "%s: %lld of the first %lld items", others, (long long)view.size,
                       (long long)view.min_size);
     else

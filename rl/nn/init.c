@@ -78,6 +78,7 @@ rp_status rp_net_init(const rp_allocator *alloc, const rp_net *net, rp_init_kind
 {
     rp_status st = RP_OK;
 
+    if (alloc == NULL) alloc = rp_allocator_default();
     for (size_t i = 0; i < net->count && st == RP_OK; i++) {
         const rp_layer *layer = &net->layers[i];
 

@@ -161,6 +161,7 @@ rp_status rp_net_new(const rp_allocator *alloc, rp_net_shape in, const rp_net_la
     if (count == 0 || count > RP_NET_MAX_LAYERS)
         return rp_rl_fail(err, RP_INVALID, "a network has 1 to %d layers, got %zu",
                           RP_NET_MAX_LAYERS, count);
+    if (alloc == NULL) alloc = rp_allocator_default();
     net = alloc->resize(alloc->ctx, NULL, 0, net_bytes(count));
     if (net == NULL) return rp_rl_fail_memory(err, net_bytes(count));
     memset(net, 0, net_bytes(count));

@@ -113,6 +113,7 @@ rp_status rp_net_save(const rp_allocator *alloc, const rp_net *net, const rp_rea
     draft d = {.bytes = draft_data_at(net) + net->size * sizeof *params};
     rp_status st;
 
+    if (alloc == NULL) alloc = rp_allocator_default();
     d.tensors = alloc->resize(alloc->ctx, NULL, 0, d.bytes);
     if (d.tensors == NULL) return rp_rl_fail_memory(err, d.bytes);
     d.data = (uint8_t *)d.tensors + draft_data_at(net);
@@ -223,8 +224,10 @@ rp_status rp_net_load(const rp_allocator *alloc, const rp_net *net, const char *
                       rp_real *params, rp_error *err)
 {
     opened o = {.most = 4 * net->size * sizeof *params + SPARE_BYTES};
-    rp_status st = open_file(alloc, path, &o, err);
+    rp_status st;
 
+    if (alloc == NULL) alloc = rp_allocator_default();
+    st = open_file(alloc, path, &o, err);
     for (size_t i = 0; i < net->parameter_count && st == RP_OK; i++)
         st = check_tensor(&o, rp_net_parameter_at(net, i), path, err);
     for (size_t i = 0; i < net->parameter_count && st == RP_OK; i++) {

@@ -317,7 +317,8 @@ static void write_model(draft *d)
 rp_status rp_net_write_onnx(const rp_allocator *alloc, const rp_net *net, const rp_real *params,
                             const rp_onnx_options *options, rp_onnx_file *out, rp_error *err)
 {
-    draft d = {.net = net, .options = options, .graph = {.alloc = *alloc}};
+    const rp_allocator a = alloc != NULL ? *alloc : *rp_allocator_default();
+    draft d = {.net = net, .options = options, .graph = {.alloc = a}};
     rp_status st = check(&d, err);
 
     if (st != RP_OK) return st;
@@ -328,12 +329,13 @@ rp_status rp_net_write_onnx(const rp_allocator *alloc, const rp_net *net, const 
     write_model(&d);
     *out = (rp_onnx_file){d.graph.bytes, d.graph.size, d.graph.room};
     if (!d.graph.failed) return RP_OK;
-    rp_onnx_file_free(alloc, out);
+    rp_onnx_file_free(&a, out);
     return rp_rl_fail_memory(err, net->size * sizeof(float));
 }
 
 void rp_onnx_file_free(const rp_allocator *alloc, rp_onnx_file *file)
 {
+    if (alloc == NULL) alloc = rp_allocator_default();
     if (file->bytes != NULL) alloc->resize(alloc->ctx, file->bytes, file->allocated, 0);
     *file = (rp_onnx_file){0};
 }

@@ -91,8 +91,9 @@ rp_status rp_optimizer_new(const rp_allocator *alloc, size_t size,
 {
     bool mean = options->kind == RP_ADAM || options->centred;
     bool square = options->kind != RP_SGD, velocity = options->momentum > 0;
+    const rp_allocator a = alloc != NULL ? *alloc : *rp_allocator_default();
     rp_optimizer head = {
-        .alloc = *alloc,
+        .alloc = a,
         .options = with_defaults(*options),
         .loops = rp_loops_best(),
         .size = size,
@@ -104,7 +105,7 @@ rp_status rp_optimizer_new(const rp_allocator *alloc, size_t size,
     if (st != RP_OK) return st;
     if (size > SIZE_MAX / sizeof(rp_real) / 4)
         return rp_rl_fail(err, RP_NO_RESOURCE, "optimizer: %zu parameters are too many", size);
-    optimizer = alloc->resize(alloc->ctx, NULL, 0, optimizer_bytes(&head));
+    optimizer = a.resize(a.ctx, NULL, 0, optimizer_bytes(&head));
     if (optimizer == NULL) return rp_rl_fail_memory(err, optimizer_bytes(&head));
     memset(optimizer, 0, optimizer_bytes(&head));
     *optimizer = head;

@@ -116,6 +116,7 @@ rp_status rp_tape_new(const rp_allocator *alloc, const rp_net *net, rp_tape_opti
     rp_status st;
 
     if (options.rows == 0) return rp_rl_fail(err, RP_INVALID, "tape: rows must be >= 1, got 0");
+    if (alloc == NULL) alloc = rp_allocator_default();
     tape = alloc->resize(alloc->ctx, NULL, 0, sizeof *tape);
     if (tape == NULL) return rp_rl_fail_memory(err, sizeof *tape);
     memset(tape, 0, sizeof *tape);

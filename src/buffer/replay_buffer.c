@@ -176,6 +176,7 @@ rp_status rp_replay_buffer_new(const rp_allocator *alloc, const rp_replay_option
     rp_replay_buffer *b;
 
     if (check_options(options, err) != RP_OK) return RP_INVALID;
+    if (alloc == NULL) alloc = rp_allocator_default();
     b = rp_alloc_zero(alloc, sizeof *b);
     if (b == NULL) return rp_fail_memory(err, sizeof *b);
     b->alloc = *alloc;

@@ -31,8 +31,10 @@ struct rp_decoder {
 
 rp_status rp_decoder_new(const rp_allocator *alloc, size_t cache_bytes, rp_decoder **out)
 {
-    rp_decoder *d = rp_alloc(alloc, sizeof *d);
+    rp_decoder *d;
 
+    if (alloc == NULL) alloc = rp_allocator_default();
+    d = rp_alloc(alloc, sizeof *d);
     if (d == NULL) return RP_NO_RESOURCE;
     d->alloc = *alloc;
     d->is_large = false;

@@ -140,6 +140,10 @@ rp_status rp_client_mutate(rp_client *client, const char *table, const rp_mutati
     rp_buf message;
 
     if (st != RP_OK) return st;
+    if ((mutation->updates == NULL && mutation->update_count > 0) ||
+        (mutation->deletes == NULL && mutation->delete_count > 0))
+        return rp_fail(err, RP_INVALID, "table '%s': %zu updates and %zu deletes, and no array",
+                       table, mutation->update_count, mutation->delete_count);
     /* A NaN would make a table of a Reverb server unusable. */
     for (size_t i = 0; i < mutation->update_count; i++)
         if (isnan(mutation->updates[i].priority))
@@ -360,10 +364,18 @@ rp_status rp_client_drop_table(rp_client *client, const char *table, rp_wait wai
 rp_status rp_client_alter_table(rp_client *client, const char *table,
                                 const rp_table_alteration *change, rp_wait wait, rp_error *err)
 {
+    const uint32_t known = RP_ALTER_MAX_SIZE | RP_ALTER_MAX_BYTES | RP_ALTER_MAX_TIMES_SAMPLED |
+                           RP_ALTER_LIMITER | RP_ALTER_RECENTER;
     rp_status st = need_name(table, err);
     rp_buf message;
 
     if (st != RP_OK) return st;
+    if (change->which == 0)
+        return rp_fail(err, RP_INVALID, "table '%s': `which` is 0: nothing is to be altered",
+                       table);
+    if ((change->which & ~known) != 0)
+        return rp_fail(err, RP_INVALID, "table '%s': changes %#x are not all known", table,
+                       (unsigned)change->which);
     if (client->store != NULL) {
         st = rp_local_alter(client, table, change, err);
     } else {

@@ -79,8 +79,10 @@ rp_status rp_client_get_table(rp_client *client, const char *table, rp_wait wait
                               rp_client_tables **out, rp_error *err)
 {
     rp_client_tables *all = NULL, *found = NULL;
-    rp_status st = rp_client_get_tables(client, wait, &all, err);
+    rp_status st;
 
+    if (table == NULL) return rp_fail(err, RP_INVALID, "no table name is given");
+    st = rp_client_get_tables(client, wait, &all, err);
     if (st != RP_OK) return st;
     st = rp_client_tables_new(&client->alloc, rp_client_shard_count(client), &found, err);
     for (size_t i = 0; st == RP_OK && i < all->count; i++)

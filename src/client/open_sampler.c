@@ -71,8 +71,10 @@ rp_status rp_sampler_new(rp_client *client, const rp_sampler_options *options, r
                             .ctx = client,
                             .batch_bytes = client->options.batch_bytes};
     rp_client_live *live;
-    rp_status st = rp_client_get_live(client, &live, err);
+    rp_status st;
 
+    if (options == NULL) return rp_fail(err, RP_INVALID, "sampler: no options");
+    st = rp_client_get_live(client, &live, err);
     if (st != RP_OK) return st;
     feed.seed = live->seed;
     if (options->checked && options->table != NULL) {

@@ -100,8 +100,10 @@ rp_status rp_trajectory_writer_new(rp_client *client,
                                    const rp_trajectory_writer_options *options, rp_wait wait,
                                    rp_trajectory_writer **out, rp_error *err)
 {
-    rp_status st = open_writer(client, options, 0, out, err);
+    rp_status st;
 
+    if (options == NULL) return rp_fail(err, RP_INVALID, "trajectory writer: no options");
+    st = open_writer(client, options, 0, out, err);
     if (st == RP_OK && !options->unchecked) fetch_signatures(client, wait);
     return st;
 }
@@ -109,11 +111,14 @@ rp_status rp_trajectory_writer_new(rp_client *client,
 rp_status rp_step_writer_new(rp_client *client, const rp_step_writer_options *options,
                              rp_wait wait, rp_step_writer **out, rp_error *err)
 {
-    size_t in_flight = options->max_in_flight > 0 ? options->max_in_flight : RP_STEP_IN_FLIGHT;
     rp_trajectory_writer_options under;
     rp_trajectory_writer *writer;
-    rp_status st = rp_step_writer_under(options, &under, err);
+    size_t in_flight;
+    rp_status st;
 
+    if (options == NULL) return rp_fail(err, RP_INVALID, "step writer: no options");
+    in_flight = options->max_in_flight > 0 ? options->max_in_flight : RP_STEP_IN_FLIGHT;
+    st = rp_step_writer_under(options, &under, err);
     if (st == RP_OK) st = open_writer(client, &under, in_flight, &writer, err);
     if (st != RP_OK) return st;
     st = rp_step_writer_open(writer, options, out, err);
@@ -130,8 +135,11 @@ static rp_status choose(const rp_pattern *patterns, size_t count,
                         rp_trajectory_writer_options *out, rp_error *err)
 {
     static const rp_structured_writer_options defaults = {0};
-    rp_status st = rp_pattern_check(patterns, count, err);
+    rp_status st;
 
+    if (patterns == NULL && count > 0)
+        return rp_fail(err, RP_INVALID, "structured writer: %zu patterns, and no array", count);
+    st = rp_pattern_check(patterns, count, err);
     if (st == RP_OK)
         *out =
             rp_structured_writer_under(patterns, count, options != NULL ? options : &defaults);

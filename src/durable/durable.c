@@ -56,6 +56,7 @@ static rp_status set_options(rp_durable *d, const rp_durable_options *options, r
     if (o.keep == 0) o.keep = DEFAULT_KEEP;
     if (o.segment_bytes == 0) o.segment_bytes = DEFAULT_SEGMENT_BYTES;
     memcpy(d->directory, o.directory, strlen(o.directory) + 1);
+    memcpy(d->given, o.directory, strlen(o.directory) + 1);
     d->options = o;
     d->options.directory = d->directory;
     return RP_OK;
@@ -383,6 +384,7 @@ static void free_durable(rp_durable *d)
                d->checkpointer.damaged_capacity * sizeof *d->checkpointer.damaged);
     rp_tier_free(d->tier);
     rp_segments_free(d->segments);
+    if (d->has_store) rp_store_leave_durable(d->store);
     if (d->owns_files && d->files != NULL) d->files->ops->free(d->files);
     rp_cond_deinit(&d->wake);
     rp_mutex_deinit(&d->mu);
@@ -404,13 +406,30 @@ static rp_status sync_segments(rp_durable *d, rp_error *err)
     return st == RP_OK ? d->files->ops->sync_directory(d->files, "seg", err) : st;
 }
 
+/* Locks the directory. RP_PRECONDITION: names the directory, the process that has it, and what
+ * to do. */
+static rp_status lock(rp_durable *d, rp_error *err)
+{
+    static const char file[] = "LOCK: ";
+    rp_error why = {RP_OK, ""};
+    rp_status st = d->files->ops->lock(d->files, "LOCK", &why);
+    const char *text = why.text;
+
+    if (strncmp(text, file, sizeof file - 1) == 0) text += sizeof file - 1;
+    if (st == RP_PRECONDITION)
+        return rp_fail(err, st, "%.120s: %.60s: end that process, or use another directory",
+                       d->given, text);
+    if (st != RP_OK && err != NULL) *err = why;
+    return st;
+}
+
 /* Recovers, then starts the journal and the threads. A journal continues a checkpoint, so a
  * checkpoint of all tables must exist before the journal begins. No checkpoint has the changes
  * made by opening. */
 static rp_status start(rp_durable *d, rp_error *err)
 {
     bool needs_checkpoint = false, found_journal = false;
-    rp_status st = d->files->ops->lock(d->files, "LOCK", err);
+    rp_status st = lock(d, err);
 
     if (st == RP_OK) st = recover(d, &needs_checkpoint, &found_journal, err);
     if (st == RP_OK && found_journal && needs_checkpoint) st = sync_segments(d, err);
@@ -451,6 +470,8 @@ static rp_status new_durable(const rp_durable_options *options, rp_store *store,
     rp_cond_init(&d->wake);
     rp_mutex_init(&d->listeners_mu, RP_RANK_LISTENERS);
     st = set_options(d, options, err);
+    if (st == RP_OK) st = rp_store_enter_durable(store, d->given, err);
+    d->has_store = st == RP_OK;
     if (st != RP_OK) {
         free_durable(d);
         return st;

@@ -61,6 +61,8 @@ struct rp_durable {
     rp_allocator alloc;
     rp_durable_options options; /* with the defaults filled in; its directory is `directory` */
     char directory[RP_DURABLE_PATH_BYTES];
+    char given[RP_DURABLE_PATH_BYTES]; /* the directory as the caller gave it */
+    bool has_store;                    /* it is the durable store of `store` */
     rp_durable_tuning tuning;
     rp_files *files;
     bool owns_files;

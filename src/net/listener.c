@@ -120,8 +120,12 @@ static rp_status parse_host(const char *text, target *t, rp_error *err)
     bool bracketed = text[0] == '[';
     const char *host = bracketed ? text + 1 : text;
     const char *end = bracketed ? strchr(text, ']') : strrchr(text, ':');
+    const char *scheme_end = strstr(text, "://");
     long port;
 
+    if (scheme_end != NULL)
+        return rp_fail(err, RP_INVALID, "address '%s': write host:port, without '%.*s'", text,
+                       (int)(scheme_end + 3 - text), text);
     if (end == NULL && bracketed)
         return rp_fail(err, RP_INVALID, "address '%s': ']' is missing", text);
     if (end == NULL || (bracketed && end[1] != ':'))

@@ -26,6 +26,7 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/printable.h"
 #include "util/verify.h"
 
 enum {
@@ -59,6 +60,7 @@ struct rp_store {
     /* A bit for each id in use: id i + 1 is bit i. */
     uint64_t ids[RP_MAX_TABLES / IDS_PER_WORD] RP_GUARDED_BY(mu);
     rp_table_log *log RP_GUARDED_BY(mu);
+    const char *durable RP_GUARDED_BY(mu); /* directory of the durable store; NULL: none */
     bool closed RP_GUARDED_BY(mu);
 };
 
@@ -181,6 +183,30 @@ void rp_store_unwatch_rollouts(rp_store *s, rp_rollout_watch *watch)
     while (*at != NULL && *at != watch) at = &(*at)->next;
     if (*at != NULL) *at = watch->next;
     rp_mutex_unlock(&s->watch_mu);
+}
+
+rp_status rp_store_enter_durable(rp_store *s, const char *directory, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    rp_mutex_lock(&s->mu);
+    if (s->durable != NULL)
+        st =
+            rp_fail(err, RP_PRECONDITION,
+                    "durable: the store is kept in '%.200s' already; close that first, or open "
+                    "'%.200s' with another store",
+                    s->durable, directory);
+    else
+        s->durable = directory;
+    rp_mutex_unlock(&s->mu);
+    return st;
+}
+
+void rp_store_leave_durable(rp_store *s)
+{
+    rp_mutex_lock(&s->mu);
+    s->durable = NULL;
+    rp_mutex_unlock(&s->mu);
 }
 
 rp_status rp_store_new(const rp_store_options *options, rp_store **out, rp_error *err)
@@ -348,8 +374,15 @@ rp_status rp_store_add_table(rp_store *s, const rp_table_options *options, rp_ta
                              rp_error *err)
 {
     uint64_t lsn;
-    rp_status st = rp_store_add_table_logged(s, options, out, &lsn, err);
+    rp_status st;
 
+    /* Not in rp_store_add_table_logged(), so that directories of earlier versions can be read.
+     */
+    if (options->name != NULL && !rp_is_utf8(options->name, strlen(options->name)))
+        return rp_fail(err, RP_INVALID,
+                       "table name '%s' is not UTF-8: network clients could not read it",
+                       options->name);
+    st = rp_store_add_table_logged(s, options, out, &lsn, err);
     return st == RP_OK && lsn > 0 ? wait_durable(log_of(s), lsn, err) : st;
 }
 

@@ -64,14 +64,21 @@ uint64_t rp_store_new_key(rp_store *store);
  * the large tables cause. To be called with no lock held. */
 void rp_store_relieve(rp_store *store);
 
+/* Makes the durable store in `directory`, which is borrowed until rp_store_leave_durable(), the
+ * only one of the store. RP_PRECONDITION: the store has one already; the text names its
+ * directory. */
+RP_NODISCARD rp_status rp_store_enter_durable(rp_store *store, const char *directory,
+                                              rp_error *err);
+void rp_store_leave_durable(rp_store *store);
+
 /* Sets the log of all present and later tables, or removes it (NULL): table/table_log.h. The
  * caller that removes it makes sure that no thread waits for the log, and then calls
  * rp_table_retry_parked() for the tables. */
 void rp_store_set_log(rp_store *store, rp_table_log *log);
 
 /* As rp_store_add_table() and rp_store_drop_table(), without waiting until the change is
- * durable. The change is durable once all records up to `*lsn` are. `*lsn` is 0 if there is no
- * log. */
+ * durable. The name of the table need not be UTF-8. The change is durable once all records up
+ * to `*lsn` are. `*lsn` is 0 if there is no log. */
 RP_NODISCARD rp_status rp_store_add_table_logged(rp_store *store,
                                                  const rp_table_options *options,
                                                  rp_table **out, uint64_t *lsn, rp_error *err);

@@ -172,6 +172,9 @@ rp_status rp_table_update(rp_table *t, const rp_update *updates, size_t count, s
     uint64_t lsn = 0;
     size_t in_all = 0, n, some;
 
+    if (updates == NULL && count > 0)
+        return rp_fail(err, RP_INVALID, "table '%s': %zu updates, and no array",
+                       t->options.name, count);
     if (count > AT_ONCE) st = rp_table_check_updates(t, updates, count, err);
     for (size_t i = 0; st == RP_OK && i < count; i += n) {
         n = count - i < AT_ONCE ? count - i : AT_ONCE;
@@ -263,6 +266,9 @@ rp_status rp_table_delete(rp_table *t, const uint64_t *keys, size_t count, size_
     uint64_t lsn = 0;
     size_t in_all = 0, n, some;
 
+    if (keys == NULL && count > 0)
+        return rp_fail(err, RP_INVALID, "table '%s': %zu keys, and no array", t->options.name,
+                       count);
     for (size_t i = 0; st == RP_OK && i < count; i += n) {
         n = count - i < AT_ONCE ? count - i : AT_ONCE;
         st = rp_table_wait_for_log(t, err);

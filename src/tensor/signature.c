@@ -395,6 +395,7 @@ rp_status rp_signature_new(const rp_allocator *alloc, const rp_nest_node *nodes,
     uint32_t *scratch;
     rp_status st;
 
+    if (alloc == NULL) alloc = rp_allocator_default();
     if (node_count == 0) return rp_fail(err, RP_INVALID, "signature: no nodes");
     if (node_count > MAX_NODES)
         return rp_fail(err, RP_INVALID, "signature: %zu nodes, the limit is %d", node_count,
@@ -419,6 +420,7 @@ rp_status rp_signature_flat(const rp_allocator *alloc, const rp_spec *columns,
     rp_nest_node *nodes;
     rp_status st;
 
+    if (alloc == NULL) alloc = rp_allocator_default();
     if (column_count == 0) return rp_fail(err, RP_INVALID, "signature: no columns");
     if (column_count > RP_MAX_COLUMNS)
         return rp_fail(err, RP_INVALID, "signature: %zu columns, the limit is %d", column_count,

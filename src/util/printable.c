@@ -27,6 +27,15 @@ size_t rp_utf8_next(const char *text, size_t size, uint32_t *character)
     return bytes;
 }
 
+bool rp_is_utf8(const char *text, size_t size)
+{
+    uint32_t character = 0;
+
+    for (size_t i = 0; i < size && character != RP_NO_CHARACTER;)
+        i += rp_utf8_next(text + i, size - i, &character);
+    return character != RP_NO_CHARACTER;
+}
+
 size_t rp_utf8_whole(const char *text, size_t length)
 {
     size_t tail = 0, needs;

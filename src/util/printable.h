@@ -13,6 +13,8 @@ enum { RP_SPELT_BYTES = 8 };
 size_t rp_spell(const char *text, size_t size, rp_spelling how, char out[RP_SPELT_BYTES],
                 size_t *spelt);
 
+bool rp_is_utf8(const char *text, size_t size);
+
 /* Returns `length`, less the bytes of an incomplete UTF-8 character at the end of `text`. For a
  * text that was cut off after `length` bytes. */
 size_t rp_utf8_whole(const char *text, size_t length);

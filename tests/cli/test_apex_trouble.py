@@ -77,10 +77,10 @@ def test_a_folder_in_use_is_named(tmp_path, part):
                            "another --dir\n")
     done = run(tmp_path, "--actors", 1, "--dir", "a", "--resume")
     assert done.returncode == 1
-    assert re.fullmatch(r"reprise train: a/replay: LOCK: process \d+ has this directory\n", done.stderr)
+    assert re.fullmatch(r"reprise train: a/replay: process \d+ has this directory: end that process, or use another directory\n", done.stderr)
     done = run(tmp_path, *NEVER, "--role", "replay", "--serve", "localhost:0", "--dir", "a")
     assert done.returncode == 1
-    assert re.fullmatch(r"reprise train: a/replay: LOCK: process \d+ has this directory\n", done.stderr)
+    assert re.fullmatch(r"reprise train: a/replay: process \d+ has this directory: end that process, or use another directory\n", done.stderr)
 
 
 def test_options_of_a_server_need_one(tmp_path):

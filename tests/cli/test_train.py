@@ -169,7 +169,7 @@ def test_an_agent_of_continuous_actions_is_resumed_bit_by_bit_evaluated_drawn_an
     done = run(tmp_path, "export", "a")
     assert done.stdout == "a/policy.onnx: observations float [3], actions of 1 numbers\n", done
     done = run(tmp_path, "train", "dqn", "--dir", "a", "--resume")
-    assert done.returncode == 2 and f"'agent {agent}' is no setting of a run" in done.stderr
+    assert done.returncode == 2 and f"this run is of {agent}, not of dqn" in done.stderr
 
 
 def test_a_run_is_not_overwritten_and_keeps_its_settings(tmp_path):

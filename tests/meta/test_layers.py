@@ -76,7 +76,7 @@ SYSTEM = {
         arpa/inet.h pthread.h sys/resource.h sys/socket.h sys/sysinfo.h sys/uio.h time.h unistd.h
         """.split(),
     "cli": """
-        dirent.h fcntl.h getopt.h poll.h pthread.h sched.h signal.h spawn.h sys/ioctl.h sys/prctl.h sys/mman.h sys/resource.h sys/socket.h
+        dirent.h fcntl.h ftw.h getopt.h poll.h pthread.h sched.h signal.h spawn.h sys/ioctl.h sys/prctl.h sys/mman.h sys/resource.h sys/socket.h
         sys/stat.h sys/types.h sys/un.h sys/wait.h termios.h time.h unistd.h
         """.split(),
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/fixture.h"
 #include "chunk/trajectory.h"
+#include "store/store.h"
 #include "table/spill.h"
 #include "table/table.h"
+#include "util/printable.h"
 
 size_t rp_test_scaled(size_t count, size_t least)
 {
@@ -90,8 +92,13 @@ void rp_test_bed_deinit(rp_test_bed *bed)
 rp_table *rp_test_bed_table(rp_test_bed *bed, const rp_table_options *options)
 {
     rp_table *t = NULL;
+    uint64_t lsn;
 
-    assert_ok_err(rp_store_add_table(bed->store, options, &t, &bed->err), &bed->err);
+    if (rp_is_utf8(options->name, strlen(options->name)))
+        assert_ok_err(rp_store_add_table(bed->store, options, &t, &bed->err), &bed->err);
+    else /* as a data directory of an earlier version may have it */
+        assert_ok_err(rp_store_add_table_logged(bed->store, options, &t, &lsn, &bed->err),
+                      &bed->err);
     return t;
 }
 

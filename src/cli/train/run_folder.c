@@ -3,11 +3,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/text/nearest.h"
 #include "cli/text/units.h"
@@ -79,6 +81,11 @@ rp_status rp_run_folder_choose(rp_run_folder *folder, const char *given, const c
         if (stat(path, &info) != 0) break;
     }
     if (latest) number--;
+    for (; latest && number > 0; number--) { /* one without settings is no run */
+        (void)snprintf(path, sizeof path, "runs/%s-%s-%d/settings.txt", folder->agent, env,
+                       number);
+        if (stat(path, &info) == 0) break;
+    }
     if (number == 0)
         return rp_problem_set(problem, NULL, "--resume: there is no run runs/%s-%s-1",
                               folder->agent, env);
@@ -87,8 +94,8 @@ rp_status rp_run_folder_choose(rp_run_folder *folder, const char *given, const c
     return RP_OK;
 }
 
-/* Makes a folder and those above it. */
-static bool make_folders(const char *path)
+/* Makes a folder and those above it. `*made`: how many were not there. */
+static bool make_folders(const char *path, size_t *made)
 {
     char part[RP_RUN_PATH_BYTES];
     size_t size = strlen(path);
@@ -98,9 +105,37 @@ static bool make_folders(const char *path)
         if (path[i] != '/' && path[i] != '\0') continue;
         memcpy(part, path, i);
         part[i] = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST) return false;
+        if (mkdir(part, 0777) == 0)
+            (*made)++;
+        else if (errno != EEXIST)
+            return false;
     }
     return true;
+}
+
+static int remove_entry(const char *path, const struct stat *about, int type, struct FTW *at)
+{
+    (void)about;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+void rp_run_folder_undo(rp_run_folder *folder)
+{
+    char path[RP_RUN_PATH_BYTES + 64];
+    char *slash;
+
+    (void)remove(rp_run_folder_file(folder, "settings.txt", path));
+    (void)remove(rp_run_folder_file(folder, "progress.csv", path));
+    if (folder->made == 0) return;
+    (void)nftw(folder->path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    (void)snprintf(path, sizeof path, "%s", folder->path);
+    for (; folder->made > 1 && (slash = strrchr(path, '/')) != NULL; folder->made--) {
+        *slash = '\0';
+        if (rmdir(path) != 0) break;
+    }
+    folder->made = 0;
 }
 
 static rp_status file_problem(rp_problem *problem, const char *path)
@@ -108,13 +143,13 @@ static rp_status file_problem(rp_problem *problem, const char *path)
     return rp_problem_set(problem, NULL, "%.500s: %s", path, strerror(errno));
 }
 
-rp_status rp_run_folder_make(const rp_run_folder *folder, rp_problem *problem)
+rp_status rp_run_folder_make(rp_run_folder *folder, rp_problem *problem)
 {
-    return make_folders(folder->path) ? RP_OK : file_problem(problem, folder->path);
+    return make_folders(folder->path, &folder->made) ? RP_OK
+                                                     : file_problem(problem, folder->path);
 }
 
-/* Checks that the agent can learn the environment, before there is a folder. */
-static rp_status check(const rp_run_folder *folder, rp_problem *problem)
+rp_status rp_run_folder_check(const rp_run_folder *folder, rp_problem *problem)
 {
     rp_env *env = NULL;
     rp_net *net = NULL;
@@ -129,15 +164,16 @@ static rp_status check(const rp_run_folder *folder, rp_problem *problem)
     return st == RP_OK ? RP_OK : rp_problem_set(problem, NULL, "%s", err.text);
 }
 
-rp_status rp_run_folder_create(const rp_run_folder *folder, rp_problem *problem)
+rp_status rp_run_folder_create(rp_run_folder *folder, rp_problem *problem)
 {
     const rp_settings_table *table = folder->kind->settings();
     char path[RP_RUN_PATH_BYTES + 64], number[40];
     bool bad;
     FILE *file;
 
-    if (check(folder, problem) != RP_OK) return RP_INVALID;
-    if (!make_folders(folder->path)) return file_problem(problem, folder->path);
+    if (rp_run_folder_check(folder, problem) != RP_OK) return RP_INVALID;
+    folder->made = 0;
+    if (!make_folders(folder->path, &folder->made)) return file_problem(problem, folder->path);
     file = fopen(rp_run_folder_file(folder, "settings.txt", path), "wxe");
     if (file == NULL && errno == EEXIST)
         return rp_problem_set(problem, NULL,
@@ -197,6 +233,7 @@ rp_status rp_run_folder_read(rp_run_folder *folder, rp_problem *problem)
 {
     char path[RP_RUN_PATH_BYTES + 64], line[256], name[128], value[128];
     FILE *file = fopen(rp_run_folder_file(folder, "settings.txt", path), "re");
+    rp_run_folder other = {.agent = NULL};
     rp_error err;
     size_t number = 0;
 
@@ -207,6 +244,14 @@ rp_status rp_run_folder_read(rp_run_folder *folder, rp_problem *problem)
     folder->env_class = NULL;
     while (fgets(line, sizeof line, file) != NULL) {
         number++;
+        if (sscanf(line, "agent %127s", value) == 1 && folder->agent != NULL &&
+            strcmp(folder->agent, value) != 0 && rp_run_folder_set_agent(&other, value)) {
+            (void)fclose(file);
+            return rp_problem_set(problem, NULL,
+                                  "%.500s: this run is of %s, not of %s: train %s --dir %.300s "
+                                  "--resume",
+                                  folder->path, value, folder->agent, value, folder->path);
+        }
         if (sscanf(line, "%127s %127s", name, value) == 2 && take_line(folder, name, value))
             continue;
         (void)fclose(file);

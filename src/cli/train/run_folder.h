@@ -21,6 +21,7 @@ typedef struct rp_run_folder {
     const rp_env_class *env_class;
     uint64_t seed;
     rp_agent_settings settings;
+    size_t made; /* folders of `path`, from its end, that rp_run_folder_create() has made */
 } rp_run_folder;
 
 /* Writes the path of a file of the folder to `out` and returns it. */
@@ -35,16 +36,24 @@ RP_NODISCARD rp_status rp_run_find_env(const char *name, const rp_env_class **ou
 bool rp_run_folder_set_agent(rp_run_folder *folder, const char *name);
 
 /* Sets `path`: `given`, or if that is NULL, runs/AGENT-ENV-N with the first N that is free, or
- * with `latest` the last that is not. RP_INVALID: too long, or there is none. */
+ * with `latest` the last that has settings.txt. RP_INVALID: too long, or there is none. */
 RP_NODISCARD rp_status rp_run_folder_choose(rp_run_folder *folder, const char *given,
                                             const char *env, bool latest, rp_problem *problem);
 
 /* Creates the folder, and those above it, unless they exist. RP_INVALID. */
-RP_NODISCARD rp_status rp_run_folder_make(const rp_run_folder *folder, rp_problem *problem);
+RP_NODISCARD rp_status rp_run_folder_make(rp_run_folder *folder, rp_problem *problem);
+
+/* RP_INVALID: the agent cannot learn the environment. */
+RP_NODISCARD rp_status rp_run_folder_check(const rp_run_folder *folder, rp_problem *problem);
 
 /* Creates the folder, and those above it, and writes settings.txt. RP_INVALID: names the file
  * and the reason, or there is a run already. */
-RP_NODISCARD rp_status rp_run_folder_create(const rp_run_folder *folder, rp_problem *problem);
+RP_NODISCARD rp_status rp_run_folder_create(rp_run_folder *folder, rp_problem *problem);
+
+/* Removes the folder of a run that was refused before it began, and those above it, as far as
+ * rp_run_folder_create() has made them. A folder that was there before keeps everything but
+ * settings.txt and progress.csv. */
+void rp_run_folder_undo(rp_run_folder *folder);
 
 /* Reads settings.txt. RP_INVALID: names the file, the line and the reason. */
 RP_NODISCARD rp_status rp_run_folder_read(rp_run_folder *folder, rp_problem *problem);

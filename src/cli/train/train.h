@@ -74,9 +74,10 @@ typedef struct rp_training {
     rp_server *server;         /* of --serve, or NULL */
     rp_run_reporter *reporter; /* NULL: none */
     bool resume, quiet, json, terminal, drawn;
-    bool is_brief; /* the replay is not saved: the run cannot be resumed */
-    double shown;  /* seconds of the run when the latest plain line was printed */
-    double greedy; /* the latest evaluation */
+    bool is_refused; /* it has not begun, and will not */
+    bool is_brief;   /* the replay is not saved: the run cannot be resumed */
+    double shown;    /* seconds of the run when the latest plain line was printed */
+    double greedy;   /* the latest evaluation */
     rp_curve_point *points;
     size_t point_count, point_capacity;
     rp_auto_split split; /* of --actors auto and --learners auto */
@@ -128,6 +129,14 @@ void rp_train_close_reporter(rp_training *t);
 /* Writes the parameters to the folder. */
 RP_NODISCARD rp_status rp_train_save_policy(const rp_training *t, const rp_real *params,
                                             rp_error *err);
+/* Prints why a run is refused that has not begun: rp_train_forget() will remove its folder.
+ * Returns the exit status. */
+int rp_train_refused(rp_training *t, const char *reason);
+/* Removes the folder that a refused run has made, unless the run is resumed. Call it when all
+ * files of the run are closed. */
+void rp_train_forget(rp_training *t);
+/* RP_INVALID: the file of --plot could not be written. The folder of the run exists. */
+RP_NODISCARD rp_status rp_train_check_plot(const rp_training *t, rp_error *err);
 /* Draws the curve of --plot. Returns the exit status. */
 int rp_train_draw(const rp_training *t, double threshold);
 /* Prints that a run is solved. */

@@ -80,7 +80,8 @@ static int train(rp_training *t)
     if (st == RP_OK) st = rp_train_open_logs(t, rp_trainer_get_steps(t->trainer), &err);
     if (st == RP_OK) st = rp_train_serve(t, &err);
     if (st == RP_OK) st = rp_train_open_reporter(t, &err);
-    if (st != RP_OK) return rp_train_failed(err.text);
+    if (st == RP_OK) st = rp_train_check_plot(t, &err);
+    if (st != RP_OK) return rp_train_refused(t, err.text);
     rp_trainer_set_logs(t->trainer, t->logs, t->log_count);
     st = rp_trainer_run(t->trainer, &result, &err);
     if (t->drawn) (void)fputs("\r\x1b[K", stderr);
@@ -145,9 +146,11 @@ int rp_train_agent(rp_training *t)
     if (rp_interrupts_start(&t->interrupts) != RP_OK)
         return rp_train_failed("no thread for signals");
     status = rp_train_pick(t, NULL);
+    t->is_refused = status != 0;
     if (status == 0) status = train(t);
     rp_train_close(t); /* the server first: it has the store of the trainer */
     rp_trainer_free(t->trainer);
+    rp_train_forget(t);
     rp_interrupts_stop(&t->interrupts);
     return status;
 }

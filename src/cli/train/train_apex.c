@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/commands/commands.h"
+#include "cli/text/units.h"
 #include "cli/train/train.h"
 #include "cli/train/train_apex.h"
 #include "cli/train/train_lines.h"
@@ -48,6 +50,23 @@ static bool is_interrupted(const apex_run *r)
     return atomic_load(&r->t->interrupts.number) != 0;
 }
 
+/* Takes a number of actors, if it was given. */
+static rp_status take_actors(const rp_training *t, rp_train_option option, bool may_be_auto,
+                             int64_t *out, rp_problem *problem)
+{
+    const char *given = rp_train_get(t, option);
+    int64_t count;
+
+    if (given == NULL) return RP_OK;
+    if (!rp_parse_integer(given, &count) || count < 1 || count > RP_APEX_MAX_ACTORS)
+        return rp_problem_set(problem, NULL,
+                              "--%s: expected a whole number from 1 to %d%s, got '%.100s'",
+                              rp_train_command.options[option].name, RP_APEX_MAX_ACTORS,
+                              may_be_auto ? ", or auto" : "", given);
+    *out = count;
+    return RP_OK;
+}
+
 rp_status rp_train_take_apex(const rp_training *t, rp_apex_options *o, int64_t *seconds,
                              rp_problem *problem)
 {
@@ -63,17 +82,14 @@ rp_status rp_train_take_apex(const rp_training *t, rp_apex_options *o, int64_t *
     st = rp_train_integer(t, RP_TRAIN_STEPS, 1, &o->max_steps, problem);
     if (st == RP_OK) st = rp_train_integer(t, RP_TRAIN_SECONDS, 1, seconds, problem);
     if (st == RP_OK && !rp_is_auto(rp_train_get(t, RP_TRAIN_ACTORS)))
-        st = rp_train_integer(t, RP_TRAIN_ACTORS, 1, &o->actors, problem);
-    if (st == RP_OK) st = rp_train_integer(t, RP_TRAIN_OF, 1, &o->actors, problem);
+        st = take_actors(t, RP_TRAIN_ACTORS, true, &o->actors, problem);
+    if (st == RP_OK) st = take_actors(t, RP_TRAIN_OF, false, &o->actors, problem);
     if (st == RP_OK)
         st = rp_train_integer(t, RP_TRAIN_EVAL_EPISODES, 1, &o->eval_episodes, problem);
     if (st == RP_OK)
         st = rp_train_integer(t, RP_TRAIN_CONFIRM_EPISODES, 1, &o->confirm_episodes, problem);
     if (st == RP_OK && threshold.text != NULL)
         st = rp_setting_number(&threshold, -1e300, 1e300, &o->threshold, problem);
-    if (st == RP_OK && o->actors > RP_APEX_MAX_ACTORS)
-        return rp_problem_set(problem, NULL, "--actors: expected 1 to %d, got %lld",
-                              RP_APEX_MAX_ACTORS, (long long)o->actors);
     o->most_actors = o->actors;
     return st;
 }
@@ -319,6 +335,7 @@ static void name_folder(const char *path, rp_error *err)
 {
     rp_error why = *err;
 
+    if (strncmp(why.text, path, strlen(path)) == 0) return; /* it does so already */
     (void)snprintf(err->text, sizeof err->text, "%.100s: %.150s", path, why.text);
 }
 
@@ -370,6 +387,7 @@ static int train_task(apex_run *r)
     int status = rp_train_pick(t, r->options.algorithm);
     rp_status st;
 
+    t->is_refused = status != 0;
     if (status != 0) return status;
     if (t->split.is_on) {
         r->options.actors = t->split.pick.actors;
@@ -379,11 +397,17 @@ static int train_task(apex_run *r)
     if (st == RP_OK) st = make_program(r, &err);
     if (st == RP_OK) st = rp_train_open_logs(t, 0, &err);
     if (st == RP_OK) st = rp_train_open_reporter(t, &err);
+    if (st == RP_OK) st = rp_train_check_plot(t, &err);
+    t->is_refused = st != RP_OK;
     if (st == RP_OK) st = start_parts(r, &err);
     if (st == RP_OK) st = run_parts(r, &result, &err);
     rp_train_close_reporter(t);
-    if (st != RP_OK) status = rp_train_failed(err.text);
-    if (r->params != NULL && /* a run that failed leaves the latest policy as well */
+    if (t->is_refused)
+        status = rp_train_refused(t, err.text);
+    else if (st != RP_OK)
+        status = rp_train_failed(err.text);
+    if (!t->is_refused &&
+        r->params != NULL && /* a run that failed leaves the latest policy as well */
         rp_apex_get_parameters(r->apex, r->params, rp_apex_parameter_count(r->apex)) &&
         rp_train_save_policy(t, r->params, &err) != RP_OK) {
         st = RP_UNAVAILABLE;
@@ -423,7 +447,7 @@ static int train_tasks(apex_run *r)
     int status = 0;
 
     t->is_brief = then != NULL; /* the tables of one task give way to those of the next */
-    if (open_store(r, &err) != RP_OK) return rp_train_failed(err.text);
+    if (open_store(r, &err) != RP_OK) return rp_train_refused(t, err.text);
     status = train_task(r);
     while (status == 0 && next_name(&then, name) != NULL) {
         t->dir = NULL;
@@ -447,6 +471,7 @@ static int run_threads(apex_run *r)
     if (rp_durable_close(r->durable, &err) != RP_OK && status == 0)
         status = rp_train_failed(err.text);
     rp_store_free(r->t->store);
+    rp_train_forget(r->t);
     return status;
 }
 
@@ -555,6 +580,12 @@ static int run_part(apex_run *r, rp_apex_role role, int64_t index)
     return result.stopped ? RP_TRAIN_SIGNAL + atomic_load(&t->interrupts.number) : 0;
 }
 
+/* Makes the folder of a part, if it has one. */
+static bool make_folder(rp_training *t, rp_problem *problem)
+{
+    return t->dir == NULL || rp_run_folder_make(&t->folder, problem) == RP_OK;
+}
+
 static int run_role(apex_run *r, const char *name, rp_problem *problem)
 {
     rp_training *t = r->t;
@@ -572,22 +603,22 @@ static int run_role(apex_run *r, const char *name, rp_problem *problem)
         return rp_train_misuse(problem);
     (void)snprintf(t->folder.path, sizeof t->folder.path, "%s",
                    t->dir != NULL ? t->dir : t->folder.agent);
-    if (t->dir != NULL && rp_run_folder_make(&t->folder, problem) != RP_OK)
-        return rp_train_misuse(problem);
     if (rp_train_integer(t, RP_TRAIN_INDEX, 0, &index, problem) != RP_OK)
         return rp_train_misuse(problem);
     if (strcmp(name, "replay") == 0) {
-        if (rp_train_get(t, RP_TRAIN_SERVE) != NULL) return run_replay(r, index);
-        (void)rp_problem_set(problem, NULL, "--role replay needs --serve ADDR");
+        if (rp_train_get(t, RP_TRAIN_SERVE) == NULL)
+            (void)rp_problem_set(problem, NULL, "--role replay needs --serve ADDR");
+        else if (make_folder(t, problem))
+            return run_replay(r, index);
         return rp_train_misuse(problem);
     }
     if (rp_train_get(t, RP_TRAIN_REPLAY) == NULL)
         (void)rp_problem_set(problem, NULL, "--role %s needs --replay ADDR", name);
-    else if (index < (role == RP_APEX_ACTOR ? r->options.actors : 1))
-        return run_part(r, role, index);
-    else
+    else if (index >= (role == RP_APEX_ACTOR ? r->options.actors : 1))
         (void)rp_problem_set(problem, NULL, "--index: there are %lld actors, from 0",
                              (long long)r->options.actors);
+    else if (make_folder(t, problem))
+        return run_part(r, role, index);
     return rp_train_misuse(problem);
 }
 

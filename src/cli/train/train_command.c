@@ -41,7 +41,8 @@ static const rp_option options[RP_TRAIN_OPTIONS] = {
                              "steps between snapshots (20,000; 0: at the end)", false, NULL,
                              NULL},
     [RP_TRAIN_PLOT] = {"plot", "FILE", "draw the curve as an SVG", false, NULL, NULL},
-    [RP_TRAIN_LOG] = {"log", "NAMES", "write event files of TensorBoard, with names as", false,
+    [RP_TRAIN_LOG] = {"log", "NAMES",
+                      "write event files of TensorBoard, named as by sb3 or cleanrl", false,
                       NULL, "sb3 cleanrl"},
     [RP_TRAIN_SERVE] = {"serve", "ADDR",
                         "serve the run here meanwhile: its page, its curves, its replay", false,
@@ -76,15 +77,16 @@ static const rp_option options[RP_TRAIN_OPTIONS] = {
     [RP_TRAIN_PROCESSES] = {"processes", NULL,
                             "run each part as a process, and restart those that die", false,
                             NULL, NULL},
-    [RP_TRAIN_ROLE] = {"role", "ROLE", "run only this part", false, NULL,
-                       "actor evaluator learner replay"},
+    [RP_TRAIN_ROLE] = {"role", "ROLE", "run only one part: actor, evaluator, learner or replay",
+                       false, NULL, "actor evaluator learner replay"},
     [RP_TRAIN_INDEX] = {"index", "N", "which actor, or shard of the replay, from 0", false,
                         NULL, NULL},
     [RP_TRAIN_OF] = {"of", "N", "how many actors there are (--actors)", false, NULL, NULL},
     [RP_TRAIN_REPLAY] = {"replay", "ADDR", "the replay of a role: its address, or its shards",
                          false, NULL, NULL},
-    [RP_TRAIN_EXPORT] = {"export", "KIND", "write a job file for a cluster, and do not train",
-                         false, NULL, "kubernetes slurm"},
+    [RP_TRAIN_EXPORT] = {"export", "KIND",
+                         "write a job file for kubernetes or slurm, and do not train", false,
+                         NULL, "kubernetes slurm"},
     [RP_TRAIN_SHARDS] = {"shards", "N",
                          "servers of the replay, with --processes or --export (1)", false, NULL,
                          NULL},
@@ -112,8 +114,10 @@ static const char text[] =
     "those\n"
     "of one actor. --program FILE describes all of it in one file; --print-program writes "
     "one.\n"
-    "Greedy episodes tell whether the environment is solved. With --resume the settings are\n"
-    "those of the run.\n"
+    "Greedy episodes tell whether the environment is solved. With --resume the environment, "
+    "the\n"
+    "seed and the settings of the agent are those of the run. All other options are not kept:\n"
+    "give --steps, --actors and those of the evaluation again.\n"
     "\n"
     "dpg has these settings as well, with other defaults than dqn: n-step (3), rate (1e-3),\n"
     "reward-scale (0.1), max-norm (40), huber (0), batch (64), steps-per-update (1), capacity\n"
@@ -236,6 +240,46 @@ rp_status rp_train_folder(rp_training *t, const char *env, rp_problem *problem)
     return st == RP_OK ? rp_run_folder_create(&t->folder, problem) : st;
 }
 
+/* RP_INVALID: an option names a task that there is not, or a file that cannot be written. What
+ * is wrong with a task that is trained later is found before the first begins. */
+static rp_status check_then(const rp_training *t, const char *list, rp_problem *problem)
+{
+    static rp_training later; /* too large for a stack */
+    char name[64];
+    rp_problem why;
+
+    while (*list != '\0') {
+        size_t length = strcspn(list, ",");
+
+        (void)snprintf(name, sizeof name, "%.*s", (int)length, list);
+        list += length + (list[length] == ',');
+        if (length == 0)
+            return rp_problem_set(problem, NULL,
+                                  "--then: expected names of environments, "
+                                  "separated by commas");
+        later = (rp_training){.flags = t->flags, .folder = t->folder};
+        if (rp_train_settings(&later, name, &why) == RP_OK &&
+            rp_run_folder_check(&later.folder, &why) == RP_OK)
+            continue;
+        return rp_problem_set(problem, NULL, "--then: %s",
+                              strncmp(why.text, "--env: ", 7) == 0 ? why.text + 7 : why.text);
+    }
+    return RP_OK;
+}
+
+/* RP_INVALID: a value of an option is wrong. */
+static rp_status check_values(const rp_training *t, rp_problem *problem)
+{
+    static const char *const names[] = {"sb3", "cleanrl"};
+    const rp_setting log = {.key = "--log", .text = rp_train_get(t, RP_TRAIN_LOG)};
+    const char *then = rp_train_get(t, RP_TRAIN_THEN);
+    rp_status st = RP_OK;
+    int which;
+
+    if (log.text != NULL) st = rp_setting_choice(&log, names, 2, &which, problem);
+    return st == RP_OK && then != NULL ? check_then(t, then, problem) : st;
+}
+
 /* RP_INVALID: an option is of the other agent, or does not go with another one. */
 static rp_status check_options(const rp_training *t, bool is_apex, rp_problem *problem)
 {
@@ -340,7 +384,8 @@ static int train(const rp_program *program)
     if (take_split(&t, &problem) != RP_OK) return rp_train_misuse(&problem);
     if (is_apex && rp_train_is_on(&t, RP_TRAIN_PRINT_PROGRAM))
         return print_program(&t, program);
-    if (check_options(&t, is_apex, &problem) != RP_OK) return rp_train_misuse(&problem);
+    if (check_options(&t, is_apex, &problem) != RP_OK || check_values(&t, &problem) != RP_OK)
+        return rp_train_misuse(&problem);
     return is_apex ? rp_train_apex(&t) : rp_train_agent(&t);
 }
 

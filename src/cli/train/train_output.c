@@ -245,6 +245,34 @@ rp_status rp_train_save_policy(const rp_training *t, const rp_real *params, rp_e
     return st;
 }
 
+rp_status rp_train_check_plot(const rp_training *t, rp_error *err)
+{
+    const char *path = rp_train_get(t, RP_TRAIN_PLOT);
+    bool is_new = path != NULL && access(path, F_OK) != 0;
+    FILE *file = path != NULL ? fopen(path, "ae") : NULL;
+
+    if (path == NULL) return RP_OK;
+    if (file == NULL) {
+        (void)snprintf(err->text, sizeof err->text, "--plot: %.200s: %s", path,
+                       strerror(errno));
+        return RP_INVALID;
+    }
+    (void)fclose(file);
+    if (is_new) (void)remove(path);
+    return RP_OK;
+}
+
+int rp_train_refused(rp_training *t, const char *reason)
+{
+    t->is_refused = true;
+    return rp_train_failed(reason);
+}
+
+void rp_train_forget(rp_training *t)
+{
+    if (t->is_refused && !t->resume) rp_run_folder_undo(&t->folder);
+}
+
 int rp_train_draw(const rp_training *t, double threshold)
 {
     const char *path = rp_train_get(t, RP_TRAIN_PLOT);

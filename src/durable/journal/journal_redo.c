@@ -176,13 +176,14 @@ static rp_status create(rp_redo *r, const rp_record *record, rp_error *err)
     static const rp_restore_source nothing = {.block = no_block, .set = no_set};
     rp_table_state state;
     rp_table *table = NULL;
+    uint64_t lsn;
     rp_status st = rp_image_read_table(&r->alloc, record->payload, record->size, &state, err);
 
     if (st != RP_OK) return st;
     table = rp_store_find_table(r->o.store,
                                 (rp_string){state.options.name, strlen(state.options.name)});
     if (table == NULL) {
-        st = rp_store_add_table(r->o.store, &state.options, &table, err);
+        st = rp_store_add_table_logged(r->o.store, &state.options, &table, &lsn, err);
         if (st == RP_INVALID) {
             st = RP_CORRUPT;
             if (err != NULL) err->code = st;

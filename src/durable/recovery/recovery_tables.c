@@ -548,6 +548,7 @@ static rp_status match_table(rp_loading *l, const rp_table_options *saved, rp_ta
                              rp_error *err)
 {
     rp_string name = {saved->name, strlen(saved->name)};
+    uint64_t lsn;
     rp_status st;
 
     *out = rp_store_find_table(l->r->store, name);
@@ -556,7 +557,7 @@ static rp_status match_table(rp_loading *l, const rp_table_options *saved, rp_ta
         if (st == RP_OK) st = rp_table_reselect(*out, &saved->sampler, &saved->remover, err);
         return st;
     }
-    st = rp_store_add_table(l->r->store, saved, NULL, err);
+    st = rp_store_add_table_logged(l->r->store, saved, NULL, &lsn, err);
     if (st == RP_INVALID) {
         st = RP_CORRUPT;
         if (err != NULL) err->code = st;

@@ -181,6 +181,10 @@ static rp_status listen_on_all(rp_server *server, const rp_server_options *optio
         return rp_fail(err, RP_INVALID, "at most %d addresses, got %zu", RP_LISTENERS,
                        options->address_count);
     if (options->address_count == 0) return listen_on(server, "localhost:8000", err);
+    for (size_t i = 0; i < options->address_count; i++)
+        if (options->addresses == NULL || options->addresses[i] == NULL)
+            return rp_fail(err, RP_INVALID, "server: address %zu of %zu is NULL", i + 1,
+                           options->address_count);
     for (size_t i = 0; st == RP_OK && i < options->address_count; i++)
         st = listen_on(server, options->addresses[i], err);
     return st;
@@ -380,6 +384,7 @@ rp_status rp_server_start(rp_store *store, const rp_server_options *options, rp_
     rp_status st;
 
     if (options == NULL) options = &none;
+    if (store == NULL) return rp_fail(err, RP_INVALID, "server: no store");
     st = rp_server_new(store, options, &server, err);
     if (st != RP_OK) return st;
     st = listen_on_all(server, options, err);

@@ -75,6 +75,8 @@ static bool read_alteration(rp_body *in, const char *key, rp_wire_alter_table *a
         limiter->has_min_size = rp_body_whole(in, &limiter->value.min_size);
     } else if (strcmp(key, "min_diff") == 0) {
         limiter->has_min_diff = read_bound(in, -DBL_MAX, &limiter->value.min_diff);
+    } else if (strcmp(key, "recenter") == 0) {
+        (void)rp_body_bool(in, &a->recenter);
     } else if (strcmp(key, "max_diff") == 0) {
         limiter->has_max_diff = read_bound(in, DBL_MAX, &limiter->value.max_diff);
     } else {
@@ -96,9 +98,9 @@ rp_status rp_action_read_alter(const void *body, size_t size, rp_action *action,
             if (!read_alteration(&in, key.text, &action->alter))
                 return unknown(&key,
                                "max_size, max_bytes, max_times_sampled, samples_per_insert, "
-                               "min_size, min_diff and max_diff",
+                               "min_size, min_diff, max_diff and recenter",
                                err);
-            any = true;
+            any = any || strcmp(key.text, "recenter") != 0 || action->alter.recenter;
         }
     }
     if (finish(&in, err) != RP_OK) return RP_INVALID;

@@ -5,6 +5,8 @@
 #include "server/http/json_out.h"
 #include "server/http/pages.h"
 
+#define UNBOUNDED 1e300 /* as the client's limit: a larger bound is none */
+
 static int http_status_of(rp_status st)
 {
     switch (st) {
@@ -16,6 +18,36 @@ static int http_status_of(rp_status st)
     case RP_NO_RESOURCE: return 429;
     default: return 503;
     }
+}
+
+/* The part of an alteration that has no effect on the limiter as it is now, and what would have
+ * one. False: there is no such part. */
+static bool warning(const rp_page_host *host, const rp_action *action, char *out, size_t size)
+{
+    const rp_wire_alter_table *a = &action->alter;
+    rp_store *store = rp_page_view(host).store;
+    rp_table *table = store != NULL ? rp_store_find_table(store, action->table) : NULL;
+    rp_table_info info;
+    bool has_min, has_max;
+
+    if (table == NULL) return false;
+    rp_table_get_info(table, &info);
+    rp_table_unref(table);
+    has_min = info.limiter.min_diff > -UNBOUNDED;
+    has_max = info.limiter.max_diff < UNBOUNDED;
+    if (!has_min && !has_max && (a->limiter.has_samples_per_insert || a->recenter))
+        (void)snprintf(out, size,
+                       "%s has no effect: the limiter has no bounds; to keep %g samples an "
+                       "insert, give min_diff and max_diff, with recenter",
+                       a->limiter.has_samples_per_insert ? "samples_per_insert" : "recenter",
+                       info.limiter.samples_per_insert);
+    else if (a->recenter && (!has_min || !has_max))
+        (void)snprintf(out, size,
+                       "recenter has no effect: the limiter needs min_diff and "
+                       "max_diff for a middle");
+    else
+        return false;
+    return true;
 }
 
 /* Makes the change, and responds with a sentence. `done` begins it: "paused". */
@@ -38,6 +70,8 @@ static int act(const rp_page_host *host, const rp_page_ask *ask, rp_action *acti
                        done, action->is_late ? "; the journal has not written it yet" : "");
     rp_buf_text(&answer->body, "{");
     rp_out_text(&answer->body, "done", sentence);
+    if (action->kind == RP_ACTION_ALTER && warning(host, action, sentence, sizeof sentence))
+        rp_out_text(&answer->body, "warning", sentence);
     rp_buf_text(&answer->body, "}\n");
     return 200;
 }

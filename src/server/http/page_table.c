@@ -10,9 +10,10 @@
 #include "server/http/pages.h"
 #include "table/op.h"
 #include "table/survey.h"
+#include "table/table.h"
 #include "util/mem.h"
 
-enum { MOST_WAITING = 64 };
+enum { MOST_WAITING = 64, SHOWN_TABLES = 4 /* in a 404 */ };
 
 /* What the page is made of. Too large for a stack. */
 typedef struct material {
@@ -22,6 +23,26 @@ typedef struct material {
     rp_survey survey;
     double values[RP_SURVEY_ITEMS];
 } material;
+
+/* 404, with the names of the tables that there are. */
+static int fail_unknown(rp_store *store, const char *name, rp_page_response *answer)
+{
+    rp_table *tables[SHOWN_TABLES];
+    char names[SHOWN_TABLES * 48 + 16] = "";
+    size_t count = rp_store_find_tables(store, tables, SHOWN_TABLES), at = 0;
+
+    for (size_t i = 0; i < count && i < SHOWN_TABLES; i++) {
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%.40s", i > 0 ? ", " : "",
+                               rp_table_name(tables[i]));
+        rp_table_unref(tables[i]);
+    }
+    if (count > SHOWN_TABLES) (void)snprintf(names + at, sizeof names - at, " and more");
+    if (count == 0)
+        return rp_page_fail(answer, 404, "there is no table '%.200s': there are no tables",
+                            name);
+    return rp_page_fail(answer, 404, "there is no table '%.200s'; the tables are: %s", name,
+                        names);
+}
 
 rp_table *rp_page_table_of(const rp_page_host *host, const rp_page_ask *ask,
                            rp_page_response *answer, int *status)
@@ -35,8 +56,7 @@ rp_table *rp_page_table_of(const rp_page_host *host, const rp_page_ask *ask,
         return NULL;
     }
     table = rp_store_find_table(server.store, (rp_string){name->text, name->size});
-    if (table == NULL)
-        *status = rp_page_fail(answer, 404, "there is no table '%.200s'", name->text);
+    if (table == NULL) *status = fail_unknown(server.store, name->text, answer);
     return table;
 }
 

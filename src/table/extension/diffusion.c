@@ -215,6 +215,7 @@ rp_status rp_diffusion_extension(const rp_allocator *alloc, int32_t radius, doub
                        MAX_RADIUS, (int)radius);
     if (!(decay > 0 && decay < 1))
         return rp_fail(err, RP_INVALID, "diffusion: decay must be in (0, 1), got %g", decay);
+    if (alloc == NULL) alloc = rp_allocator_default();
     d = rp_alloc_zero(alloc, sizeof *d);
     if (d == NULL) return rp_fail_memory(err, sizeof *d);
     d->alloc = *alloc;

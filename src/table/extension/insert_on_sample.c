@@ -99,6 +99,7 @@ rp_status rp_insert_on_sample_extension(const rp_allocator *alloc, rp_table *tar
     if (timeout_ms < 0)
         return rp_fail(err, RP_INVALID, "insert_on_sample: timeout_ms must be >= 0, got %lld",
                        (long long)timeout_ms);
+    if (alloc == NULL) alloc = rp_allocator_default();
     c = rp_alloc_zero(alloc, sizeof *c);
     if (c == NULL) return rp_fail_memory(err, sizeof *c);
     c->alloc = *alloc;

@@ -80,8 +80,10 @@ static void free_statistics(void *ctx)
 
 rp_status rp_statistics_extension(const rp_allocator *alloc, rp_extension *out)
 {
-    statistics *s = rp_alloc_zero(alloc, sizeof *s);
+    statistics *s;
 
+    if (alloc == NULL) alloc = rp_allocator_default();
+    s = rp_alloc_zero(alloc, sizeof *s);
     if (s == NULL) return RP_NO_RESOURCE;
     s->alloc = *alloc;
     rp_mutex_init(&s->mu, RP_RANK_EXTENSION);

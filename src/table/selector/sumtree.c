@@ -81,9 +81,11 @@ static bool can_run(const rp_sumtree_kernel_ops *kernel)
 
 rp_status rp_sumtree_new(const rp_allocator *alloc, rp_sumtree **out)
 {
-    rp_sumtree *tree = rp_alloc_zero(alloc, sizeof *tree);
+    rp_sumtree *tree;
     int k = 0;
 
+    if (alloc == NULL) alloc = rp_allocator_default();
+    tree = rp_alloc_zero(alloc, sizeof *tree);
     if (tree == NULL) return RP_NO_RESOURCE;
     while (k + 1 < KERNEL_COUNT && !can_run(kernels[k])) k++; /* plain C always can */
     tree->kernel = kernels[k];

@@ -477,6 +477,50 @@ static void invalid_options_are_named(void **state)
     rp_client_free(NULL);
 }
 
+/* What a caller may forget is an error with a text, not a crash. */
+static void missing_arguments_are_named(void **state)
+{
+    const rp_mutation updates = {.update_count = 1}, deletes = {.delete_count = 1};
+    rp_table_options table = rp_test_options("t", RP_FIFO, RP_FIFO, 10);
+    rp_table_alteration nothing = {.max_size = 3}, unknown = {.which = 1u << 20};
+    const char *const no_address[] = {NULL};
+    const rp_server_options server = {.addresses = no_address, .address_count = 1};
+    rp_trajectory_writer *writer;
+    rp_client_tables *tables;
+    rp_step_writer *steps;
+    rp_sampler *sampler;
+    rp_table *t = NULL;
+    rp_store *store = NULL;
+    rp_client *c = NULL;
+    rp_server *s;
+    rp_error err;
+    rp_wait now = rp_wait_none();
+
+    (void)state;
+    assert_ok(rp_store_new(NULL, &store, NULL));
+    assert_ok_err(rp_store_add_table(store, &table, &t, &err), &err);
+    assert_ok_err(rp_client_local(store, NULL, &c, &err), &err);
+    assert_fails(rp_trajectory_writer_new(c, NULL, now, &writer, &err), RP_INVALID, &err,
+                 "no options");
+    assert_fails(rp_step_writer_new(c, NULL, now, &steps, &err), RP_INVALID, &err,
+                 "no options");
+    assert_fails(rp_sampler_new(c, NULL, &sampler, &err), RP_INVALID, &err, "no options");
+    assert_fails(rp_client_get_table(c, NULL, now, &tables, &err), RP_INVALID, &err,
+                 "no table name");
+    assert_fails(rp_client_mutate(c, "t", &updates, now, &err), RP_INVALID, &err, "no array");
+    assert_fails(rp_client_mutate(c, "t", &deletes, now, &err), RP_INVALID, &err, "no array");
+    assert_fails(rp_table_update(t, NULL, 1, NULL, &err), RP_INVALID, &err, "no array");
+    assert_fails(rp_table_delete(t, NULL, 1, NULL, &err), RP_INVALID, &err, "no array");
+    assert_fails(rp_client_alter_table(c, "t", &nothing, now, &err), RP_INVALID, &err,
+                 "nothing is to be altered");
+    assert_fails(rp_client_alter_table(c, "t", &unknown, now, &err), RP_INVALID, &err,
+                 "not all known");
+    assert_fails(rp_server_start(NULL, NULL, &s, &err), RP_INVALID, &err, "no store");
+    assert_fails(rp_server_start(store, &server, &s, &err), RP_INVALID, &err, "is NULL");
+    rp_client_free(c);
+    rp_store_free(store);
+}
+
 static rp_status make_one(const rp_allocator *alloc)
 {
     rp_client *c = NULL;
@@ -505,6 +549,7 @@ RP_TESTS(client)
         cmocka_unit_test(client_verifies_the_server_certificate),
         cmocka_unit_test(client_presents_its_certificate),
         cmocka_unit_test(invalid_options_are_named),
+        cmocka_unit_test(missing_arguments_are_named),
         cmocka_unit_test(creation_survives_failed_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

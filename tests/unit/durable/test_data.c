@@ -389,12 +389,36 @@ static void damage_of_runs_is_damage(void **state)
     assert_int_equal(found.last[RP_DATA_RUNS].state, RP_DATA_DAMAGED);
 }
 
+static void a_store_has_one_directory(void **state)
+{
+    const scene *s = *state;
+    rp_durable_options first = {.directory = s->copy, .mode = RP_DURABLE_SYNC};
+    rp_durable_options second = first;
+    char other[96];
+    rp_store *store = NULL;
+    rp_durable *a = NULL, *b = NULL;
+    rp_error err = {0};
+
+    (void)snprintf(other, sizeof other, "%s/other", s->root);
+    second.directory = other;
+    assert_ok(rp_store_new(NULL, &store, NULL));
+    assert_ok_err(rp_durable_open(&first, store, &a, &err), &err);
+    assert_fails(rp_durable_open(&second, store, &b, &err), RP_PRECONDITION, &err, s->copy);
+    assert_null(b);
+    assert_int_equal(access(other, F_OK), -1);
+    assert_ok(rp_durable_close(a, NULL));
+    assert_ok_err(rp_durable_open(&second, store, &b, &err), &err);
+    assert_ok(rp_durable_close(b, NULL));
+    rp_store_free(store);
+}
+
 RP_TESTS(data)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, arrange, tidy)
     const struct CMUnitTest tests[] = {
         TEST(the_data_of_a_killed_process_is_valid),
         TEST(empty_files_are_leftovers_and_not_damage_issue_20),
+        TEST(a_store_has_one_directory),
         TEST(a_torn_tail_is_not_damage),
         TEST(damage_in_the_middle_of_the_journal_is_damage),
         TEST(damage_of_runs_is_damage),

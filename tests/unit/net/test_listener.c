@@ -282,6 +282,8 @@ static void malformed_addresses_are_named(void **state)
         {"localhost:4294967297", "the port must be"},
         {"::1:80", "[v6]:port"},
         {"::", "[v6]:port"},
+        {"http://localhost:80", "without 'http://'"},
+        {"https://[::1]:80", "without 'https://'"},
         {"[::1", "']' is missing"},
         {"[::1]", "a port is missing"},
         {"[::1]80", "a port is missing"},

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "reprise/rl/init.h"
 #include "reprise/rl/nn.h"
+#include "reprise/rl/onnx.h"
+#include "reprise/rl/optimizer.h"
+#include "reprise/rl/safetensors.h"
 #include "support/unit.h"
 
 static const rp_net_layer mlp[] = {
@@ -271,6 +276,37 @@ static rp_status allocate_all(const rp_allocator *alloc)
     return st;
 }
 
+/* NULL for an allocator is the default one. */
+static void null_is_the_default_allocator(void **state)
+{
+    const rp_optimizer_options adam = {.kind = RP_ADAM, .rate = 1e-3};
+    const rp_onnx_options plain = {.head = RP_ONNX_OUTPUTS};
+    char path[] = "net_null_XXXXXX";
+    int fd = mkstemp(path);
+    rp_optimizer *optimizer = NULL;
+    rp_onnx_file file = {0};
+    float *params;
+    rp_net *net = NULL;
+    rp_error err;
+
+    (void)state;
+    assert_true(fd >= 0);
+    (void)close(fd);
+    assert_ok(allocate_all(NULL));
+    assert_ok_err(rp_net_new(NULL, (rp_net_shape){1, 1, 9}, mlp, COUNT_OF(mlp), &net, &err),
+                  &err);
+    params = initial(net, 3);
+    assert_ok_err(rp_optimizer_new(NULL, rp_net_size(net), &adam, &optimizer, &err), &err);
+    rp_optimizer_free(optimizer);
+    assert_ok_err(rp_net_save(NULL, net, params, path, &err), &err);
+    assert_ok_err(rp_net_load(NULL, net, path, params, &err), &err);
+    assert_ok_err(rp_net_write_onnx(NULL, net, params, &plain, &file, &err), &err);
+    rp_onnx_file_free(NULL, &file);
+    assert_int_equal(unlink(path), 0);
+    free(params);
+    rp_net_free(net);
+}
+
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
@@ -310,6 +346,7 @@ RP_TESTS(net)
         cmocka_unit_test(sequence_equals_its_steps_with_the_state_carried_on),
         cmocka_unit_test(backward_pass_repeats_bit_by_bit_and_writes_every_gradient),
         cmocka_unit_test(wrong_layers_are_named),
+        cmocka_unit_test(null_is_the_default_allocator),
         cmocka_unit_test(wrong_tapes_are_refused),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(passes_allocate_nothing),

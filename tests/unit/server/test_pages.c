@@ -219,6 +219,33 @@ static void changes_are_made_and_reported(void **state)
     assert_int_equal(answer.status, 200);
 }
 
+static void an_alteration_without_effect_is_warned_of(void **state)
+{
+    (void)state;
+    assert_string_equal(post("/v1/tables/empty/alter", "empty", "{\"samples_per_insert\":2}"),
+                        "{\"done\":\"table 'empty' is altered\",\"warning\":"
+                        "\"samples_per_insert has no effect: the limiter has no bounds; to "
+                        "keep 1 samples an insert, give min_diff and max_diff, with "
+                        "recenter\"}\n"); /* 1: this act() has changed nothing */
+    expect(post("/v1/tables/empty/alter", "empty", "{\"recenter\":true}"),
+           "\"warning\":\"recenter has no effect: ");
+    assert_true(acted.alter.recenter);
+    assert_null(strstr(post("/v1/tables/empty/alter", "empty", "{\"max_size\":9}"), "warning"));
+    assert_null(strstr(post("/v1/tables/replay/alter", "replay", /* it has bounds */
+                            "{\"samples_per_insert\":1,\"recenter\":true}"),
+                       "warning"));
+    (void)post("/v1/tables/empty/alter", "empty", "{\"recenter\":false}");
+    assert_int_equal(answer.status, 400); /* nothing to alter */
+}
+
+static void an_unknown_table_is_answered_with_those_that_there_are(void **state)
+{
+    (void)state;
+    expect(get("/v1/tables/fre"), "there is no table 'fre'; the tables are: ");
+    assert_int_equal(answer.status, 404);
+    expect(get("/v1/tables/fre"), "replay");
+}
+
 static void failed_changes_say_why(void **state)
 {
     static const struct {
@@ -370,6 +397,8 @@ RP_TESTS(pages)
         CASE(connections_are_listed_with_what_they_wait_for),
         CASE(changes_are_made_and_reported),
         CASE(failed_changes_say_why),
+        CASE(an_alteration_without_effect_is_warned_of),
+        CASE(an_unknown_table_is_answered_with_those_that_there_are),
         CASE(a_change_needs_a_confirmation),
         CASE(a_change_needs_the_role_admin),
         CASE(no_get_request_changes_anything),

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "reprise/extension.h"
+#include "reprise/replay_buffer.h"
+#include "reprise/sumtree.h"
+#include "reprise/trajectory.h"
 #include "store/store.h"
 #include "support/fixture.h"
 
@@ -260,9 +264,82 @@ static void extensions_belong_to_the_table_only_after_success(void **state)
     assert_int_equal(freed, 1);
 }
 
+static void name_of_a_table_must_be_utf8(void **state)
+{
+    static const char *const bad[] = {"\xff", "caf\xe9", "a\xc3", "\xed\xa0\x80", "\xc0\x80"};
+    rp_table_options o = rp_test_options("", RP_UNIFORM, RP_FIFO, 100);
+    rp_store *s = make(NULL);
+    rp_table *t = NULL;
+    rp_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        o.name = bad[i];
+        assert_fails(rp_store_add_table(s, &o, &t, &err), RP_INVALID, &err, "is not UTF-8");
+    }
+    o.name = "caf\xc3\xa9 \xf0\x9f\x98\x80";
+    assert_ok_err(rp_store_add_table(s, &o, &t, &err), &err);
+    rp_store_free(s);
+}
+
+/* NULL for an allocator is the default one, in every public function that takes one. */
+static void null_is_the_default_allocator(void **state)
+{
+    const rp_spec column = {.name = "x", .dtype = RP_FLOAT32};
+    const rp_nest_node leaf = {.kind = RP_NEST_LEAF, .spec = {.dtype = RP_FLOAT32}};
+    const rp_replay_column rows[] = {{"x", 4, 1}};
+    const rp_replay_options replay = {
+        .capacity = 4, .columns = rows, .column_count = 1, .alpha = 1};
+    rp_signature *signature = NULL;
+    rp_replay_buffer *buffer = NULL;
+    rp_decoder *decoder = NULL;
+    rp_sumtree *tree = NULL;
+    rp_extension e;
+    rp_store *s = make(NULL);
+    rp_error err;
+
+    (void)state;
+    assert_ok_err(rp_signature_flat(NULL, &column, 1, &signature, &err), &err);
+    rp_signature_unref(signature);
+    assert_ok_err(rp_signature_new(NULL, &leaf, 1, &signature, &err), &err);
+    rp_signature_unref(signature);
+    assert_ok_err(rp_replay_buffer_new(NULL, &replay, &buffer, &err), &err);
+    rp_replay_buffer_free(buffer);
+    assert_ok(rp_decoder_new(NULL, 0, &decoder));
+    rp_decoder_free(decoder);
+    assert_ok(rp_sumtree_new(NULL, &tree));
+    rp_sumtree_free(tree);
+    assert_ok(rp_statistics_extension(NULL, &e));
+    e.free(e.ctx);
+    assert_ok_err(rp_diffusion_extension(NULL, 1, 0.5, &e, &err), &err);
+    e.free(e.ctx);
+    assert_ok_err(rp_insert_on_sample_extension(NULL, add(s, "target"), 0, &e, &err), &err);
+    e.free(e.ctx);
+    rp_store_free(s);
+}
+
+/* Two journals of one store would each have half of its changes. */
+static void store_is_kept_in_one_directory(void **state)
+{
+    rp_store *s = make(NULL);
+    rp_error err;
+
+    (void)state;
+    assert_ok_err(rp_store_enter_durable(s, "/data/a", &err), &err);
+    assert_fails(rp_store_enter_durable(s, "/data/b", &err), RP_PRECONDITION, &err,
+                 "kept in '/data/a' already");
+    rp_store_leave_durable(s);
+    assert_ok_err(rp_store_enter_durable(s, "/data/b", &err), &err);
+    rp_store_leave_durable(s);
+    rp_store_free(s);
+}
+
 RP_TESTS(store)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(name_of_a_table_must_be_utf8),
+        cmocka_unit_test(null_is_the_default_allocator),
+        cmocka_unit_test(store_is_kept_in_one_directory),
         cmocka_unit_test(store_has_defaults_for_everything),
         cmocka_unit_test(info_shows_the_options_of_the_store),
         cmocka_unit_test(many_tables_are_found_by_their_names),
