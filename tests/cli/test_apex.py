@@ -107,8 +107,8 @@ def test_a_resumed_run_goes_on(tmp_path):
 @pytest.mark.parametrize("arguments, message", [
     ([], "--env is missing: for example --env cartpole"),
     (["--env", "catch", "--actors", "0"],
-     "--actors: expected a whole number from 1 to 1000000000000, got '0'"),
-    (["--env", "catch", "--actors", "5000"], "--actors: expected 1 to 4096, got 5000"),
+     "--actors: expected a whole number from 1 to 4096, or auto, got '0'"),
+    (["--env", "catch", "--actors", "5000"], "--actors: expected a whole number from 1 to 4096, or auto, got '5000'"),
     (["--env", "catch", "--one-thread"], "--one-thread is an option of dqn, dpg and sac"),
     (["--env", "catch", "--processes", "--then", "cartpole"],
      "--processes does not go with --then"),

@@ -87,7 +87,7 @@ def test_ctrl_c_stops_the_measurement(tmp_path):
     (["apex-dqn", "--actors", "auto", "--print-program"], "--actors auto does not go with --print-program"),
     (["apex-dqn", "--actors", "auto", "--export", "slurm"], "--actors auto does not go with --export"),
     (["apex-dqn", "--actors", "auto", "--cores", "2000"], "--cores: expected 1 to 1024, got 2000"),
-    (["apex-dqn", "--actors", "automatic"], "--actors: expected a whole number from 1 to 1000000000000, got 'automatic'"),
+    (["apex-dqn", "--actors", "automatic"], "--actors: expected a whole number from 1 to 4096, or auto, got 'automatic'"),
     (["dqn", "--actors", "auto"], "--actors is an option of apex-dqn, apex-dpg and apex-sac"),
 ])
 def test_misuse_is_named(tmp_path, arguments, message):

@@ -61,7 +61,9 @@ def test_examples_run(shell, command):
     for line in examples(command):
         # In a short run, the benchmark measures each point for less time.
         done = shell(f"{line} --seconds 0.02 --fill 1MiB" if IS_SHORT and "--quick" in line else line)
-        assert (done.returncode, without_notices(done.stderr)) == (0, ""), line
+        # In so little time, a busy machine may confirm no item.
+        said = re.sub(r"^reprise bench: warning: figure .*\n", "", done.stderr, flags=re.MULTILINE)
+        assert (done.returncode, without_notices(said)) == (0, ""), line
         if "--json" in line and "|" not in line:
             for text in done.stdout.splitlines():
                 json.loads(text)

@@ -283,7 +283,7 @@ def test_insert_refuses_invalid_arguments(serve):
         client.insert(object(), {"t": 1.0})
     with pytest.raises(TypeError):
         client.insert(1, {"t": "high"})
-    with pytest.raises(ValueError, match="inconsistent with the table sig.*double.*float"):
+    with pytest.raises(ValueError, match="inconsistent with the table sig.*float64.*float32"):
         client.insert({"x": np.zeros(2)}, {"s": 1.0})
     with pytest.raises(ValueError, match="inconsistent with the table signature.*3.*2"):
         client.insert({"x": np.zeros(3, np.float32)}, {"s": 1.0})

@@ -210,7 +210,7 @@ def test_wrong_items(client):
     with pytest.raises(ValueError, match="`priority` must not be nan"):
         writer.create_item("t", 1, float("nan"))
     text = "Unable to CreateItem in table 's' because Append was called with a tensor signature"
-    with pytest.raises(ValueError, match=text + ".*double.*float"):
+    with pytest.raises(ValueError, match=text + ".*float64.*float32"):
         writer.create_item("s", 1, 1.0)
     for wrong in ((3, 1, 1.0), ("t", "one", 1.0), ("t", 1, "high")):
         with pytest.raises(TypeError):

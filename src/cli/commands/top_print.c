@@ -400,8 +400,7 @@ static void help_lines(painter *p)
         "RATIO      samples an insert, since the last refresh",
         "LIMITER    [--|--] stands between min_diff, where samples wait, and max_diff, where",
         "           inserts wait; [##..] has fewer items than min_size; [free] has no bounds,",
-        "           [open] one that is not reached, [at max_diff] and [at min_diff] one that "
-        "is",
+        "           [open] one that is not reached, [at max_diff] or [at min_diff] one that is",
         "WAIT       inserts (i) and samples (s) that wait; the reasons are below the tables",
     };
 
