@@ -470,7 +470,7 @@ static void a_signature_error_names_the_column(rp_test_transport *t)
     rp_trajectory_writer_free(w);
     w = rp_test_writer(t, 4, 1);
     assert_fails(try_item(t, w, strict, &wrong_dtype), RP_INVALID, &t->err, "'observation'");
-    assert_non_null(strstr(t->err.text, "double"));
+    assert_non_null(strstr(t->err.text, "float64"));
     rp_test_flush(t, w); /* nothing was created */
     rp_trajectory_writer_free(w);
     assert_int_equal(rp_test_table_sum(t, strict).info.size, 1);
