@@ -127,6 +127,16 @@ static void expect_state(rp_rollouts *copy, uint64_t digest)
     assert_true(rp_rollouts_check(t.r));
 }
 
+/* An image is of the state at its beginning, whatever `between` does between its steps. */
+static void expect_image_of_now(void between(void))
+{
+    uint64_t before = digest_of(t.r);
+    rp_rollout_cut *cut;
+
+    assert_ok(rp_rollouts_cut_begin(t.r, &cut, NULL));
+    expect_state(finish(cut, between), before);
+}
+
 static void change_many(void)
 {
     for (int i = 0; i < 300; i++) change();
@@ -163,9 +173,7 @@ static void groups_that_are_removed_meanwhile_are_in_it(void **state)
     uint64_t before;
     start();
 
-    before = digest_of(t.r);
-    assert_ok(rp_rollouts_cut_begin(t.r, &cut, NULL));
-    expect_state(finish(cut, remove_all), before);
+    expect_image_of_now(remove_all);
 
     now_ns += 1000; /* all leases are over */
     assert_ok(apply((rp_rollout_op){.kind = RP_ROLLOUT_EXPIRE}));
@@ -203,25 +211,15 @@ static void newer_groups_are_removed_meanwhile(void **state)
 
 static void take_another(void)
 {
-    rp_rollout_cut *cut;
-    uint64_t before;
-
     change_many();
-    before = digest_of(t.r); /* a cut as well */
-    assert_ok(rp_rollouts_cut_begin(t.r, &cut, NULL));
-    expect_state(finish(cut, change_many), before);
+    expect_image_of_now(change_many);
 }
 
 static void an_image_within_another_is_right(void **state)
 {
     (void)state;
-    rp_rollout_cut *cut;
-    uint64_t before;
     start();
-
-    before = digest_of(t.r);
-    assert_ok(rp_rollouts_cut_begin(t.r, &cut, NULL));
-    expect_state(finish(cut, take_another), before);
+    expect_image_of_now(take_another);
 }
 
 static void an_advance_between_the_steps_changes_nothing(void **state)
