@@ -29,6 +29,7 @@ One line per program, the output of what failed, and at the end `N passed, N fai
 """
 
 import argparse
+import concurrent.futures
 import pathlib
 import resource
 import shutil
@@ -37,7 +38,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "durability"))
 from runner import checks  # noqa: E402: it imports what is beside the tests of durability
-from runner.builds import BUILDS, JOBS, build, chosen, test_jobs  # noqa: E402
+from runner.builds import BUILDS, JOBS, build, chosen, configure, test_jobs  # noqa: E402
 from runner.crew import Crew, Tally  # noqa: E402
 from runner.distribution import distribution_jobs  # noqa: E402
 from runner.documents import docs_jobs  # noqa: E402
@@ -107,11 +108,17 @@ def main():
     # Four more than there are processors: many tests wait for something most of the time.
     crew = Crew(tally, JOBS + 4)
     built, done, begun = set(), set(), set()
+    configs = {name: chosen(name, args.long) for name in planned}
+    # Meson needs one processor: the others configure the builds that follow.
+    pool = concurrent.futures.ThreadPoolExecutor(JOBS)
+    configured = {name: pool.submit(configure, name, configs[name]) for name in planned}
     for name in [None, *planned]:
         if name is not None:
             start, spent.cpu = time.monotonic(), 0
-            config = chosen(name, args.long)
-            result = build(name, config)
+            config = configs[name]
+            result = configured[name].result()
+            if result.failed == 0:
+                result = build(name, config)
             if result.failed == 0 and name == "release":
                 shutil.rmtree(STAGE, ignore_errors=True)
                 status, output = run([MESON, "install", "-C", BUILD / name, "--no-rebuild",

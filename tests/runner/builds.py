@@ -192,18 +192,23 @@ def needed(where, config, env):
             or target["installed"] and not config.get("bare") for file in target["filename"]]
 
 
-def build(name, config):
-    """Configures and builds one configuration with warnings as errors. A directory configured
-    with other options is made anew."""
-    where = BUILD / name
-    source = config.get("source", ROOT)
-    options = ["-Dwerror=true", "-Dtests=enabled", "-Db_colorout=never"] + config["options"]
-    stamp = where / "options.json"
+def environment(config):
+    """The variables of the programs that configure and build."""
     # The system's own Python is the one that has NumPy: tools/need.sh installs it.
     env = {"PATH": f"/usr/bin:{os.environ['PATH']}"}
     if config["cc"]:
         # One C++ file needs the sanitizers of the same compiler.
         env |= {"CC": config["cc"], "CXX": {"gcc": "g++", "clang": "clang++"}[config["cc"]]}
+    return env
+
+
+def configure(name, config):
+    """Configures one configuration with warnings as errors. A directory configured with other options
+    is made anew."""
+    where = BUILD / name
+    source = config.get("source", ROOT)
+    options = ["-Dwerror=true", "-Dtests=enabled", "-Db_colorout=never"] + config["options"]
+    stamp = where / "options.json"
     if source != ROOT:
         try:
             plant.make(source)
@@ -211,10 +216,16 @@ def build(name, config):
             return Result(0, 1, str(wrong))
     if not stamp.exists() or json.loads(stamp.read_text()) != options:
         shutil.rmtree(where, ignore_errors=True)
-        status, output = run([MESON, "setup", where, source] + options, env=env)
+        status, output = run([MESON, "setup", where, source] + options, env=environment(config))
         if status != 0:
             return Result(0, 1, output)
         stamp.write_text(json.dumps(options))
+    return Result(1, 0)
+
+
+def build(name, config):
+    """Builds one configuration, which configure() has configured."""
+    where, env = BUILD / name, environment(config)
     status, output = run(["ninja", "-C", where, f"-j{JOBS}", "-k0", *needed(where, config, env)], 1800,
                          env)
     progress = r"\A.*?(?=^FAILED: )|^\[\d+/\d+\] [^\n]*\n"

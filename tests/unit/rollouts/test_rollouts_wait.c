@@ -136,7 +136,7 @@ static void closing_ends_all_waits(void **state)
     }
 }
 
-enum { ADVANCES = 6, MANY = 3 * RP_ROLLOUT_STEP };
+enum { MANY = 2 * RP_ROLLOUT_STEP + 7 };
 
 static _Atomic int wrong; /* results that no thread may see */
 static _Atomic bool is_over;
@@ -182,6 +182,7 @@ static void threads_work_between_the_steps_of_an_advance(void **state)
 {
     void *(*const work[])(void *) = {draw_and_acknowledge, draw_and_acknowledge, make_images,
                                      make_images};
+    const int64_t advances = (int64_t)rp_test_length(6, 2);
     rp_rollout_options o = rp_test_rollout_options(1);
     pthread_t threads[COUNT_OF(work)];
     rp_rollout_info info;
@@ -193,7 +194,7 @@ static void threads_work_between_the_steps_of_an_advance(void **state)
     atomic_store(&is_over, false);
     for (size_t i = 0; i < COUNT_OF(work); i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work[i], NULL), 0);
-    for (int64_t version = 0; version < 2 * ADVANCES; version += 2) {
+    for (int64_t version = 0; version < 2 * advances; version += 2) {
         rp_rollout_result result;
         rp_rollout_op op = {.kind = RP_ROLLOUT_ADVANCE, .version = version + 2};
 
@@ -215,7 +216,7 @@ static void threads_work_between_the_steps_of_an_advance(void **state)
 
     assert_int_equal(atomic_load(&wrong), 0);
     rp_rollouts_get_info(t.r, &info);
-    assert_int_equal(info.stale + info.acknowledged, ADVANCES * MANY);
+    assert_int_equal(info.stale + info.acknowledged, advances * MANY);
     assert_int_equal(info.groups, 0);
     assert_true(rp_rollouts_check(t.r));
 }
