@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every setting of DPG in one list: kind, field of rp_dpg_settings (dpg.h), name for people,
- * default, bounds, one line about it. A program that shows or reads settings expands the list
- * with a macro of its own. */
+/* All settings of DPG as one X-macro list. An entry has a kind (settings.h), the field of
+ * rp_dpg_settings (dpg.h), the name in options and files, the default, the lower and the upper
+ * bound, and a description. A program that shows or reads settings expands the list with a
+ * macro of its own. */
 #ifndef REPRISE_RL_DPG_SETTINGS_H
 #define REPRISE_RL_DPG_SETTINGS_H
 
 /* clang-format off */
 #define RP_DPG_SETTING_LIST(X) RP_DPG_SHARED_SETTING_LIST(X) RP_DPG_OWN_SETTING_LIST(X)
 
-/* Settings that DQN has as well, with defaults of their own. */
+/* Settings that DQN has, too. The defaults are those of DPG. */
 #define RP_DPG_SHARED_SETTING_LIST(X)                                                          \
     X(INTEGER, copies, "copies", 8, 1, 4096, "environments stepped as one group")              \
     X(INTEGER, hidden, "hidden", 64, 1, 65536, "units of a hidden layer")                      \
@@ -35,7 +36,7 @@
     X(NUMBER, max_loss, "max-loss", 1e6, 1e-9, 1e30, "loss from which a run has diverged") \
     X(INTEGER, learners, "learners", 1, 1, 64, "threads that learn together")
 
-/* Settings that DQN has not. */
+/* Settings that DQN does not have. */
 #define RP_DPG_OWN_SETTING_LIST(X)                                                             \
     X(SWITCH, normalize, "normalize", true, 0, 1, "scale observations by their bounds")        \
     X(NUMBER, policy_rate, "policy-rate", 1e-3, 1e-12, 1e12, "rate of Adam for the policy")    \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every setting of DQN in one list: kind, field of rp_dqn_settings (dqn.h), name for people,
- * default, bounds, one line about it. A program that shows or reads settings expands the list
- * with a macro of its own. */
+/* All settings of DQN as one X-macro list. An entry has a kind (settings.h), the field of
+ * rp_dqn_settings (dqn.h), the name in options and files, the default, the lower and the upper
+ * bound, and a description. A program that shows or reads settings expands the list with a
+ * macro of its own. */
 #ifndef REPRISE_RL_DQN_SETTINGS_H
 #define REPRISE_RL_DQN_SETTINGS_H
 

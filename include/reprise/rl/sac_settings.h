@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every setting of SAC in one list: kind, field of rp_sac_settings (sac.h), name for people,
- * default, bounds, one line about it. A program that shows or reads settings expands the list
- * with a macro of its own. */
+/* All settings of SAC as one X-macro list. An entry has a kind (settings.h), the field of
+ * rp_sac_settings (sac.h), the name in options and files, the default, the lower and the upper
+ * bound, and a description. A program that shows or reads settings expands the list with a
+ * macro of its own. */
 #ifndef REPRISE_RL_SAC_SETTINGS_H
 #define REPRISE_RL_SAC_SETTINGS_H
 
 /* clang-format off */
 #define RP_SAC_SETTING_LIST(X) RP_SAC_SHARED_SETTING_LIST(X) RP_SAC_OWN_SETTING_LIST(X)
 
-/* Settings that DQN or DPG have as well, with defaults of their own. */
+/* Settings that DQN or DPG has, too. The defaults are those of SAC. */
 #define RP_SAC_SHARED_SETTING_LIST(X)                                                          \
     X(INTEGER, copies, "copies", 8, 1, 4096, "environments stepped as one group")              \
     X(INTEGER, hidden, "hidden", 64, 1, 65536, "units of a hidden layer")                      \
@@ -39,7 +40,7 @@
     X(NUMBER, noise_memory, "noise-memory", 0, 0, 0.9999,                                      \
       "correlation of noise with the step before")
 
-/* Settings that no other agent has. */
+/* Settings that only SAC has. */
 #define RP_SAC_OWN_SETTING_LIST(X)                                                             \
     X(NUMBER, temperature, "temperature", 1, 1e-9, 1e9, "weight of the entropy, at first")     \
     X(SWITCH, tune_temperature, "tune-temperature", true, 0, 1,                                \
