@@ -2,9 +2,10 @@
 /* Actors: the part of an agent that acts.
  *
  * An actor acts in a group of parallel environments and explores. It writes the steps as items
- * with priorities to the replay, through any kind of client. An actor owns no parameters: its
- * owner sets the field `params`, and may change it between any two calls. Learners (learner.h),
- * which may be in another process, compute the parameters.
+ * with priorities to the replay, the table from which learners draw their batches. It may use
+ * any kind of client. An actor owns no parameters: its owner sets the field `params`, and may
+ * change it between any two calls. Learners (learner.h), which may be in another process,
+ * compute the parameters.
  *
  * An actor is a struct of functions, so a program can supply an actor of its own: embed
  * rp_actor as the first member of a struct. One thread at a time may use an actor. */
@@ -27,7 +28,8 @@ typedef struct rp_actor_class {
      * so far. Drops the episodes that have not ended. */
     rp_status (*begin)(rp_actor *actor, const void *observations, rp_wait wait, rp_error *err);
     /* Writes one step of every environment to the replay. Waits while too many items are
-     * unconfirmed; this is where the rate limiter of a table slows an actor down. After
+     * unconfirmed, that is, not yet accepted by the table; this is where the rate limiter of a
+     * table slows an actor down. After
      * RP_DEADLINE and RP_CANCELLED nothing has been written, and the call can be repeated.
      * After another status, which is one of the replay, the owner must call begin(). */
     rp_status (*observe)(rp_actor *actor, const rp_agent_step *step, rp_wait wait,

@@ -2,9 +2,10 @@
 /* Agents and policies, as the loop (env_loop.h), the evaluator (evaluator.h) and the trainer
  * (trainer.h) use them.
  *
- * An agent acts in a group of parallel environments, writes its steps to the replay, and learns
- * from samples of the replay. A policy only acts. Its parameters are an argument of each call,
- * so an evaluation thread can use a policy with its own copy of the parameters.
+ * An agent acts in a group of parallel environments, writes its steps as items to a table, the
+ * replay, and learns from samples of the replay. A policy only acts. Its parameters are an
+ * argument of each call, so an evaluation thread can use a policy with its own copy of the
+ * parameters.
  *
  * Agents and policies are structs of functions, so a program can supply an agent of its own:
  * embed rp_agent as the first member of a struct. One thread at a time may use an agent or a
@@ -21,7 +22,7 @@ typedef struct rp_policy rp_policy;
 
 struct rp_policy {
     size_t parameter_count; /* numbers in `params` of act() */
-    size_t rows;            /* most rows in one call of act() */
+    size_t rows;            /* most observations in one call of act() */
     /* Chooses the best action for each of `rows` observations. */
     void (*act)(rp_policy *policy, const rp_real *params, const void *observations, size_t rows,
                 void *actions);
@@ -36,7 +37,7 @@ RP_API void rp_policy_free(rp_policy *policy);
 typedef struct rp_agent_step {
     const void *observations; /* before the step */
     const void *actions;
-    const rp_env_buffers *result;
+    const rp_env_buffers *result; /* what rp_env_step() has written */
 } rp_agent_step;
 
 /* A part of the state of an agent, for snapshots (snapshot.h). `bytes` points into the agent:
@@ -60,7 +61,7 @@ typedef struct rp_agent_metrics {
     double epsilon;    /* current exploration, as rp_actor.exploration (actor.h) */
     double rate;       /* current learning rate */
     int64_t inserts;   /* items written to the replay */
-    int64_t samples;   /* items drawn from it */
+    int64_t samples;   /* items drawn from the replay */
     int64_t item_size; /* items in the table now */
     int64_t bad_items; /* samples that were left out of batches because their items were bad,
                           for example not finite; these items were deleted from the table */
@@ -85,8 +86,8 @@ typedef struct rp_agent_class {
     rp_status (*learn)(rp_agent *agent, rp_error *err);
     /* Returns the parameters for policies. Borrowed, valid until the next learn(). */
     const rp_real *(*parameters)(const rp_agent *agent);
-    /* Makes a policy for at most `rows` rows. Returns owned. The policy must be freed before
-     * the agent. RP_NO_RESOURCE. */
+    /* Makes a policy for at most `rows` observations per call. Returns owned. The policy must
+     * be freed before the agent. RP_NO_RESOURCE. */
     rp_status (*new_policy)(const rp_agent *agent, size_t rows, rp_policy **out, rp_error *err);
     void (*get_metrics)(rp_agent *agent, rp_agent_metrics *out);
     /* Writes the parts of the state and returns their number, at most RP_AGENT_MAX_PARTS. An

@@ -42,7 +42,7 @@ typedef struct rp_apex_making {
     const void *settings;    /* the settings struct of the algorithm */
     const rp_env_spec *spec; /* specification of the environment */
     rp_client *client;
-    int64_t index, actors; /* index of the actor; number of actors in the whole program */
+    int64_t index, actors; /* index of the actor; number of actors in all processes */
     rp_pcg64 *rng;         /* an actor copies it; a learner draws from it */
 } rp_apex_making;
 
@@ -51,8 +51,8 @@ typedef struct rp_apex_algorithm {
     const char *name; /* "dqn" */
     /* Returns the number of parallel environments of one actor. */
     size_t (*copies)(const void *settings);
-    /* Fills in the options of the table "replay". Its max_size is the soft limit, which the
-     * table may exceed between two trims (trim_every). The caller must release the
+    /* Fills in the options of the table "replay". Its max_size is a soft limit: the table may
+     * exceed it until the learner removes the excess (trim_every). The caller must release the
      * signature. */
     rp_status (*table)(const rp_apex_making *making, rp_table_options *out, rp_error *err);
     rp_status (*new_actor)(const rp_apex_making *making, rp_wait wait, rp_actor **out,
@@ -80,7 +80,8 @@ typedef struct rp_apex_options {
     const rp_env_class *env_class;      /* * */
     rp_client *client;   /* * a client of a store in this process, or of servers */
     rp_client *home;     /* a client of the one server that has the tables "variables" and
-                            "snapshot"; must be set if `client` uses shards. NULL: `client` */
+                            "snapshot"; must be set if `client` uses several servers (shards).
+                            NULL: `client` */
     int64_t actors;      /* * actors of all processes, 1 to RP_APEX_MAX_ACTORS */
     int64_t most_actors; /* largest argument of rp_apex_set_actors(); 0: `actors` */
     uint64_t seed;
@@ -88,10 +89,11 @@ typedef struct rp_apex_options {
     bool keep_going;    /* the program goes on after the evaluator finds the task solved */
     int64_t pull_every; /* steps of an actor between two fetches of parameters; 0: 400 */
     /* The next three count the updates of all learner threads together. */
-    int64_t publish_every; /* updates between two publications of parameters; 0: 50 */
-    int64_t trim_every;    /* updates between two trims of "replay" to its soft limit; 0: 100 */
-    int64_t save_every;    /* updates between two snapshots of the learner; 0: 2,000 */
-    int64_t eval_episodes; /* episodes of an evaluation; 0: 20 */
+    int64_t publish_every;    /* updates between two publications of parameters; 0: 50 */
+    int64_t trim_every;       /* updates between two removals of the items of "replay" over its
+                                 soft limit; 0: 100 */
+    int64_t save_every;       /* updates between two snapshots of the learner; 0: 2,000 */
+    int64_t eval_episodes;    /* episodes of an evaluation; 0: 20 */
     int64_t confirm_episodes; /* episodes that confirm an evaluation over the threshold; 0:
                                  300 */
     double threshold;         /* mean return at which the task is solved; 0: the environment's
@@ -145,9 +147,9 @@ RP_API void rp_apex_stop(rp_apex *apex);
 
 /* Waits at most `ms` milliseconds for the end of the program. `*done` is true if the program
  * has ended; all parts have then been asked to end. The program ends when the learner has
- * reached max_steps, when the evaluator finds the task solved, when a part fails, or by
- * rp_apex_stop(). Returns the status of a part that has failed; the text of the error names the
- * part. */
+ * reached max_steps, when a part fails, or by rp_apex_stop(). If keep_going is false, it also
+ * ends when the evaluator finds the task solved. Returns the status of a part that has failed;
+ * the text of the error names the part. */
 RP_API RP_NODISCARD rp_status rp_apex_wait(rp_apex *apex, int64_t ms, bool *done,
                                            rp_error *err);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Learners: the part of an agent that learns.
  *
- * A learner draws batches from the replay through a client, updates the parameters, and writes
- * priorities back. Actors (actor.h), which may be in other processes, use its parameters.
+ * A learner draws batches of items from the replay, which is the table to which actors write,
+ * updates the parameters, and writes priorities back. It uses the replay through a client.
+ * Actors (actor.h), which may be in other processes, use its parameters.
  *
  * A learner is a struct of functions, so a program can supply a learner of its own: embed
  * rp_learner as the first member of a struct. One thread at a time may use a learner. */
@@ -28,8 +29,8 @@ typedef struct rp_learner_class {
     /* Returns the parameters for actors and policies. Borrowed, valid until the next
      * update(). */
     const rp_real *(*parameters)(const rp_learner *learner);
-    /* Makes a policy (agent.h) for at most `rows` rows. Returns owned. The policy must be freed
-     * before the learner. RP_NO_RESOURCE. */
+    /* Makes a policy (agent.h) for at most `rows` observations per call. Returns owned. The
+     * policy must be freed before the learner. RP_NO_RESOURCE. */
     rp_status (*new_policy)(const rp_learner *learner, size_t rows, rp_policy **out,
                             rp_error *err);
     /* Fills in the metrics. The fields epsilon, inserts and item_size become 0, because a

@@ -59,9 +59,9 @@ typedef enum rp_log_names {
     RP_NAMES_CLEANRL, /* charts/episodic_return, losses/td_loss, charts/SPS, ... */
 } rp_log_names;
 
-/* Opens an event file of TensorBoard in an existing directory. `wall_seconds` is the Unix time
- * at which the run began; an event has this time plus the `seconds` of its progress. Returns
- * owned. RP_UNAVAILABLE, RP_NO_RESOURCE. */
+/* Opens an event file of TensorBoard in an existing directory. `wall_seconds` is a Unix time;
+ * the time of an event is `wall_seconds` plus the `seconds` of its progress. Returns owned.
+ * RP_UNAVAILABLE, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_run_log_open_events(const rp_allocator *alloc,
                                                      const char *directory, rp_log_names names,
                                                      double wall_seconds, rp_run_log **out,
