@@ -30,7 +30,8 @@ RP_API RP_NODISCARD rp_status rp_crew_new(const rp_allocator *alloc, size_t size
  * is fine. */
 RP_API void rp_crew_free(rp_crew *crew);
 
-/* Resumes a paused crew. Members that have failed make turns again. */
+/* Resumes a paused crew, and lets members that have failed make turns again. Other members of a
+ * running crew just continue. */
 RP_API void rp_crew_resume(rp_crew *crew);
 
 /* Waits until every member has ended its turn. No member makes another turn before the crew is

@@ -12,8 +12,8 @@
  *   rp_rebalance_init(&rebalance, &options, &err);    picks the first split: rebalance.split
  *   if (rp_rebalance_look(&rebalance, now_ns, &counts, &move)) ... move.to ...
  *
- * Such a report is called a look. A window is the time between looks until at least `window_ns`
- * have passed. Let a window have T seconds, S steps and U updates. Let x_a actors have waited
+ * Such a report is called a look. Consecutive looks form a window, which ends after at least
+ * `window_ns`. Let a window have T seconds, S steps and U updates. Let x_a actors have waited
  * the fraction w_a of their time for learners, and x_l learners the fraction w_l for items.
  * Without waiting, the roles would have had the rates
  *

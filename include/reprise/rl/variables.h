@@ -48,8 +48,8 @@ RP_API RP_NODISCARD rp_status rp_variable_source_publish(rp_variable_source *sou
 
 /* Asks the table whether its latest item is the last publication of this source. `*latest` is
  * false if another client has written to the table or has deleted the item. The caller should
- * then publish again, with versions that follow those in the table. Returns a status of the
- * client. */
+ * then publish again; the new version follows the latest version in the table. Returns a status
+ * of the client. */
 RP_API RP_NODISCARD rp_status rp_variable_source_is_latest(rp_variable_source *source,
                                                            bool *latest, rp_error *err);
 
