@@ -15,7 +15,7 @@
     X(INTEGER, hidden, "hidden", 64, 1, 65536, "units of a hidden layer")                      \
     X(INTEGER, layers, "layers", 2, 0, 16, "hidden layers of each network")                    \
     X(INTEGER, n_step, "n-step", 3, 1, 64, "rewards in a target")                              \
-    X(NUMBER, discount, "discount", 0.99, 0, 1, "of a reward one step later")                  \
+    X(NUMBER, discount, "discount", 0.99, 0, 1, "discount factor per step")                    \
     X(NUMBER, reward_scale, "reward-scale", 0.1, 1e-9, 1e9, "factor of all rewards")           \
     X(NUMBER, rate, "rate", 1e-3, 1e-12, 1e12, "learning rate of Adam for the critic")         \
     X(NUMBER, adam_epsilon, "adam-epsilon", 1e-8, 1e-12, 1, "epsilon of Adam")                 \
@@ -32,7 +32,7 @@
     X(INTEGER, target_every, "target-every", 100, 1, 1000000000,                               \
       "updates between changes of the target nets")                                            \
     X(NUMBER, target_rate, "target-rate", 1, 1e-9, 1,                                          \
-      "target nets move by this share; 1: copy")                                               \
+      "soft update rate of the target nets; 1: copy")                                          \
     X(NUMBER, max_loss, "max-loss", 1e6, 1e-9, 1e30, "loss from which a run has diverged") \
     X(INTEGER, learners, "learners", 1, 1, 64, "threads that learn together")
 
@@ -43,7 +43,7 @@
     X(NUMBER, max_slope, "max-slope", 1, 0, 1e9, "clip dQ/da to +- this; 0: never")            \
     X(NUMBER, evict_exponent, "evict-exponent", -0.4, -10, 0,                                  \
       "evict by priority to this power; 0: oldest")                                            \
-    X(NUMBER, noise, "noise", 0.3, 0, 100, "deviation of the noise; actions are -1 to 1")      \
+    X(NUMBER, noise, "noise", 0.3, 0, 100, "std of the noise; actions are -1 to 1")            \
     X(NUMBER, noise_memory, "noise-memory", 0, 0, 0.9999,                                      \
       "correlation of noise with the step before")
 /* clang-format on */
