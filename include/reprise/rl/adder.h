@@ -34,8 +34,9 @@
  *              also the shorter transitions: l = T, f = max(0, T - n) + 1 to T - 1.
  *                R = r_f;  D = d_f
  *                for i = f+1 .. l-1:   D = D * discount;  R = R + r_i * D;  D = D * d_i
- *              computed in float32. D includes discount^(m - 1), so the learner multiplies
- *              its bootstrapped value by D * discount.
+ *              computed in float32, where r_i and d_i are the reward and the discount of row
+ *              i. D includes discount^(m - 1), so the learner multiplies its bootstrapped
+ *              value by D * discount.
  *   sequence   rows [c - length, c), where c is the number of complete rows of the episode. A
  *              sequence is made whenever c >= length and c - length is a multiple of `period`.
  *              rp_adder_end selects the last sequence of an episode.
@@ -120,7 +121,8 @@ typedef struct rp_adder_options {
     void *padding_ctx;
 
     size_t max_in_flight; /* rp_adder_add() waits while a table has more unconfirmed items of
-                             one copy than this; 0: 5 (n-step), 2 (sequence), 1 (episode) */
+                             one copy than this; 0: 5 (n-step), 2 (sequence), 1 (episode). An
+                             item is unconfirmed until the table has accepted it */
     bool unchecked;       /* do not compare items with the signature of their table */
     /* The rows of a chunk, and the codec of every column. 0 and NULL: the adder chooses them by
      * the size of a row. */
@@ -131,7 +133,8 @@ typedef struct rp_adder_options {
 /* Sets copies, observation and action to those of an environment. */
 RP_API void rp_adder_fit_env(rp_adder_options *options, const rp_env *env);
 
-/* Makes the signature of the tables, a named tuple like Acme's:
+/* Makes the signature of the tables, which describes the columns of their items. It is a named
+ * tuple like Acme's:
  *
  *   n-step            observation, action, reward, discount, next_observation, extras
  *   sequence, episode observation, action, reward, discount, start_of_episode, extras

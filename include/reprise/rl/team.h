@@ -73,9 +73,9 @@ typedef struct rp_team_step {
 enum { RP_TEAM_MAX_STEPS = 4 };
 
 /* Makes `count` steps, 1 to RP_TEAM_MAX_STEPS, of different parameters. All members must call
- * it within work(). Before the call each member must complete its gradients and then call
- * rp_team_meet(). After rp_team_run() the caller must call rp_optimizer_end_slices() for each
- * step.
+ * this function within work(). Before the call each member must complete its gradients and then
+ * call rp_team_meet(). After rp_team_run() the caller must call rp_optimizer_end_slices() for
+ * each step.
  *
  * Each member adds up the gradients of its own slices, and updates the parameters of these
  * slices; in between, the members meet once. Gradients are added in the order of the members,

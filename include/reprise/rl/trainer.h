@@ -81,9 +81,9 @@ typedef struct rp_trainer_result {
     int64_t solved_steps;     /* if solved: steps when these parameters were published */
 } rp_trainer_result;
 
-/* Runs until max_steps is reached, until the task is solved or until should_stop() returns
- * true. Then saves a snapshot. If the run fails, saves nothing, and the latest snapshot
- * remains. Writes `result` in every case.
+/* Runs until max_steps is reached or should_stop() returns true. If keep_going is false, the
+ * run also ends when the task is solved. Then saves a snapshot. If the run fails, saves
+ * nothing, and the latest snapshot remains. Writes `result` in every case.
  * RP_PRECONDITION (the run has diverged), or a status of the environment, the replay, the disk
  * or a logger. */
 RP_API RP_NODISCARD rp_status rp_trainer_run(rp_trainer *trainer, rp_trainer_result *result,
