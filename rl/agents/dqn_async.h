@@ -39,7 +39,8 @@ const rp_real *rp_dqn_async_parameters(rp_dqn_async *async);
 /* Returns the number of updates that all learners together have made. */
 int64_t rp_dqn_async_updates(rp_dqn_async *async);
 
-/* Fills in what rp_learning_metrics() does, and the bad items of all learners. */
+/* Fills in the metrics of all learners together, as rp_learning_metrics() does (learning.h),
+ * and the bad items that they found. */
 void rp_dqn_async_metrics(rp_dqn_async *async, rp_agent_metrics *out);
 
 /* Gives the caller exclusive access to `master`, for example to restore a snapshot: pauses the

@@ -18,7 +18,8 @@ typedef struct rp_group_writer_options {
     double reward_scale;        /* rewards are multiplied by this */
     rp_client *client;          /* must outlive the writer */
     size_t max_in_flight;       /* add() waits while one environment has more unconfirmed
-                                   items than this; 0: 1,000 */
+                                   items (not yet accepted by the table) than this; 0:
+                                   1,000 */
     bool settled;               /* true: items are in the table when add() returns. Needs a
                                    client of a store in this process */
     /* Computes the priorities of new items, as in rp_adder_table. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forward passes of DPG's networks, without gradients: actions of the policy p(o), and values
- * of the critic Q(o, u). They serve to act, to compute targets, and to compute the priorities
- * of new items.
+/* Forward passes of DPG's networks, without gradients. For observations o and actions u they
+ * compute the policy's actions p(o) and the critic's values Q(o, u). They serve to act, to
+ * compute targets, and to compute the priorities of new items. A rating (rp_dpg_rating) is the
+ * object that makes these passes.
  *
  * Observations and actions are scaled as rp_box_to_unit() writes them (agents/box/box.h), so
  * actions are from -1 to 1. All parameters are in one array: the policy's, then the

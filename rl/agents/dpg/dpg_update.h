@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One update of DPG's parameters on a batch that the caller supplies.
  *
- * A batch has items (o, u, R, D, o'). R is the sum of up to n discounted rewards, and D the
- * factor of the value of o'. Then:
+ * A batch has items (o, u, R, D, o'): an observation, an action, the sum of up to n discounted
+ * rewards, the factor of the value of o', and a later observation. The policy's action at o is
+ * p(o), and the critic's value of u is Q(o, u). Then:
  *
  *   target = R + D Q'(o', p'(o'))                   p', Q' are the target networks
  *   error  = target - Q(o, u)

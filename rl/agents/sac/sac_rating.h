@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forward passes of SAC's networks, without gradients: actions drawn from the policy, their
- * probability densities p(u | o), values of the critics Q(o, u), and soft values.
+/* Forward passes of SAC's networks, without gradients. For observations o and actions u they
+ * compute actions drawn from the policy, their probability densities p(u | o), values of the
+ * critics Q(o, u), and soft values. A rating (rp_sac_rating) is the object that makes these
+ * passes.
  *
  * Observations and actions are scaled as rp_box_to_unit() writes them (agents/box/box.h), so
  * actions are from -1 to 1. All parameters are in one array: the policy's, those of both

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One update of SAC's parameters on a batch that the caller supplies.
  *
- * A batch has items (o, u, R, D, o'). R is the sum of up to n discounted rewards, and D the
- * factor of the value of o'. The policy draws an action a at o, and a' at o'. Then:
+ * A batch has items (o, u, R, D, o'): an observation, an action, the sum of up to n discounted
+ * rewards, the factor of the value of o', and a later observation. The policy draws an action a
+ * at o, and a' at o'. Then:
  *
  *   target  = R + D (min_k Qk'(o', a') - T log p(a' | o'))     Qk' are the target networks
  *   error_k = target - Qk(o, u)
