@@ -85,10 +85,9 @@ RP_API RP_NODISCARD rp_status rp_dqn_settings_check(const rp_dqn_settings *setti
 typedef struct rp_dqn_options {
     const rp_dqn_settings *settings; /* copied */
     const rp_env_spec *spec;         /* of the environment; copied; its bounds are not used */
-    rp_store *store;                 /* the table "replay" is added if the store does not have
-                                        it, for example from a snapshot */
-    rp_client *client;               /* a client of that store */
-    uint64_t seed;                   /* of the initial parameters and of exploration */
+    rp_store *store;   /* the table "replay" is added if it is missing in the store */
+    rp_client *client; /* a client of that store */
+    uint64_t seed;     /* of the initial parameters and of exploration */
 } rp_dqn_options;
 
 /* Makes an agent. `alloc` NULL means rp_allocator_default(). Returns owned.

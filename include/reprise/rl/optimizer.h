@@ -2,8 +2,8 @@
 /* Optimizers over flat arrays of parameters: SGD, Adam, RMSProp.
  *
  * The formulas, and the order of their operations, are PyTorch's. An optimizer owns its
- * moments, the running means that its kind keeps for each parameter. Steps allocate nothing.
- * Not thread-safe. */
+ * moments, which are the running averages that it keeps for each parameter. Steps allocate
+ * nothing. Not thread-safe. */
 #ifndef REPRISE_RL_OPTIMIZER_H
 #define REPRISE_RL_OPTIMIZER_H
 
@@ -24,7 +24,7 @@ typedef struct rp_optimizer_options {
     double beta2;    /* Adam: 0 means .999. RMSProp: decay (alpha), 0 means .99 */
     double epsilon;  /* 0 means 1e-8 */
     double momentum; /* SGD, RMSProp; in [0, 1) */
-    bool centred;    /* RMSProp: divide by the standard deviation of the gradient instead of
+    bool centred;    /* RMSProp. true: divide the gradient by its standard deviation; false: by
                         its root mean square */
     double max_norm; /* > 0: gradients are first clipped to this global norm; 0: no clipping */
 } rp_optimizer_options;

@@ -80,10 +80,9 @@ RP_API RP_NODISCARD rp_status rp_sac_settings_check(const rp_sac_settings *setti
 typedef struct rp_sac_options {
     const rp_sac_settings *settings; /* copied */
     const rp_env_spec *spec;         /* of the environment; copied */
-    rp_store *store;                 /* the table "replay" is added if the store does not have
-                                        it, for example from a snapshot */
-    rp_client *client;               /* a client of that store */
-    uint64_t seed;                   /* of the initial parameters and of exploration */
+    rp_store *store;   /* the table "replay" is added if it is missing in the store */
+    rp_client *client; /* a client of that store */
+    uint64_t seed;     /* of the initial parameters and of exploration */
 } rp_sac_options;
 
 /* Makes an agent: an actor and a learner that run on the caller's thread. Runs with the same
