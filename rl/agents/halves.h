@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An agent that consists of an actor (actor.h) and a learner (learner.h), its two halves. Both
- * use one store and run on the caller's thread, so runs with
- * equal settings, seeds and observations are equal bit by bit. */
+ * use one store and run on the caller's thread, so runs with equal settings, seeds and
+ * observations are equal bit by bit. */
 #ifndef RP_AGENTS_HALVES_H
 #define RP_AGENTS_HALVES_H
 

@@ -23,7 +23,8 @@
  * panel to contiguous memory, so that it stays in the level 1 cache while all rows of a are
  * multiplied by it. Meanwhile the next panel is prefetched. A transposed a is packed as well,
  * BLOCK_ROWS rows at a time, in the order in which the tiles read it. If a has few rows or b is
- * small, b is read in place.
+ * small, b is read in place. The rows of a are processed in blocks that stay in the level 2
+ * cache.
  *
  *         k            n                       n
  *     +-------+    +--[===]--+           +----[###]---+

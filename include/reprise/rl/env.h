@@ -175,7 +175,7 @@ RP_API size_t rp_env_action_bytes(const rp_env *env);      /* bytes of one copy'
 RP_API RP_NODISCARD rp_status rp_env_reset(rp_env *env, const uint64_t *seeds,
                                            void *observations, rp_error *err);
 
-/* Does the same for one copy. `seed` may be NULL. */
+/* Does for one copy what rp_env_reset() does for all copies. `seed` may be NULL. */
 RP_API RP_NODISCARD rp_status rp_env_reset_copy(rp_env *env, size_t copy, const uint64_t *seed,
                                                 void *observation, rp_error *err);
 
