@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asynchronous learners of DQN: each draws batches of its own, computes gradients at the
- * parameters that it read last, and applies them to the shared ones when they are ready.
+/* Asynchronous learner threads of DQN. In each turn a thread draws a batch of its own and
+ * copies the latest shared parameters. It computes the gradient at this copy, and then applies
+ * the gradient to the shared parameters, which other threads may have changed since.
  *
- * Learner 0 is the thread that calls rp_dqn_async_update(); the others are a crew (crew.h) that
- * works from the first update on, until it is paused. A pause waits for the turns that are
- * under way: for a gradient, for a batch at most 20 ms, for a replay that does not take
- * priorities at most 5 s. */
+ * Learner 0 is the thread that calls rp_dqn_async_update(). The other learners are a crew
+ * (crew.h): threads that repeat turns from the first update until they are paused. A pause
+ * waits until each thread has ended its turn. A turn waits at most 20 ms for a batch, and at
+ * most 5 s for the replay to accept priorities. */
 #ifndef RP_AGENTS_DQN_ASYNC_H
 #define RP_AGENTS_DQN_ASYNC_H
 
@@ -13,33 +14,38 @@
 
 typedef struct rp_dqn_async rp_dqn_async;
 
-/* Makes `count` learners, at least 2. `master` is borrowed until they are freed; others may use
- * it only while they are paused. Each learner has a replay of these options. Returns owned.
+/* Makes `count` learners, at least 2. Each has a replay object (replay.h) with the options
+ * `replay`. `master` holds the shared parameters and their optimizer; it is borrowed until the
+ * learners are freed. Other code may use `master` only after rp_dqn_async_open(). Returns
+ * owned.
  * RP_NO_RESOURCE, RP_NOT_FOUND. */
 RP_NODISCARD rp_status rp_dqn_async_new(const rp_allocator *alloc, rp_dqn_master *master,
                                         const rp_replay_options *replay, size_t count,
                                         rp_dqn_async **out, rp_error *err);
-/* Waits for the turns that are under way. NULL is fine. */
+/* Frees the learners. Waits until each thread has ended its turn. NULL is fine. */
 void rp_dqn_async_free(rp_dqn_async *async);
 
-/* Resumes the other learners, makes one update, and refreshes the parameters that are shown and
- * `*largest`, the largest priority so far. As update() of a learner (learner.h); a status may
- * be that of another learner. */
+/* Makes one update on the caller's thread, as update() of a learner does (learner.h), and
+ * resumes the other learners. Afterwards rp_dqn_async_parameters() returns the latest
+ * parameters, and `*largest` is the largest priority so far. If another learner has failed, its
+ * status is returned. */
 RP_NODISCARD rp_status rp_dqn_async_update(rp_dqn_async *async, rp_wait wait, double *largest,
                                            rp_error *err);
 
-/* The latest parameters at the last update, or those that were written since
- * rp_dqn_async_open(). */
+/* Returns the parameters as they were at the end of the last rp_dqn_async_update(). If
+ * rp_dqn_async_open() was called since, returns the parameters that `master` has now. */
 const rp_real *rp_dqn_async_parameters(rp_dqn_async *async);
 
-/* The updates that all learners have made. */
+/* Returns the number of updates that all learners together have made. */
 int64_t rp_dqn_async_updates(rp_dqn_async *async);
 
+/* Fills in the metrics of all learners together, as rp_learning_metrics() does (learning.h),
+ * and the bad items that they found. */
 void rp_dqn_async_metrics(rp_dqn_async *async, rp_agent_metrics *out);
 
-/* Opens the master for others, who may write to it until they next call a function of this
- * file: waits for the turns that are under way, and pauses the other learners until the next
- * update. */
+/* Gives the caller exclusive access to `master`, for example to restore a snapshot: pauses the
+ * other learners until the next update. The caller may write to `master` until it calls another
+ * function of this file. */
 void rp_dqn_async_open(rp_dqn_async *async);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An agent of an actor and a learner on one store, on the caller's thread: bit by bit
- * reproducible. */
+/* An agent that consists of an actor (actor.h) and a learner (learner.h), its two halves. Both
+ * use one store and run on the caller's thread, so runs with equal settings, seeds and
+ * observations are equal bit by bit. */
 #ifndef RP_AGENTS_HALVES_H
 #define RP_AGENTS_HALVES_H
 
@@ -12,29 +13,30 @@ typedef struct rp_halves {
     rp_agent agent;      /* first; its class is `type` */
     rp_agent_class type; /* with the name of the agent */
     rp_allocator alloc;
-    int64_t batch;
-    int64_t update_ms;   /* set by make(). The longest wait for a batch; 0: no limit. Not 0 if
-                            learners on other threads draw from the table, too: they may draw
-                            the items that this wait is for, and runs are not reproducible */
-    rp_table *table;     /* a reference */
+    int64_t batch;       /* items in a batch */
+    int64_t update_ms;   /* longest wait of the learner for a batch, in ms; 0: no limit. make()
+                            must set a limit if learner threads draw from the table as well,
+                            since they may take the items that the wait is for. Such a run is
+                            not reproducible */
+    rp_table *table;     /* a counted reference */
     rp_actor *actor;     /* owned */
     rp_learner *learner; /* owned */
 } rp_halves;
 
-/* Borrowed for one call. */
+/* The arguments of rp_halves_new(). Borrowed for that call. */
 typedef struct rp_halves_options {
-    const char *name; /* of the agent; static */
-    rp_store *store;  /* gets the table "replay", or has it */
+    const char *name; /* name of the agent; static */
+    rp_store *store;  /* the table "replay" is added if the store does not have it */
     const rp_replay_plan *plan;
-    /* Sets the learner and the actor of `halves`, whose table exists. If it fails,
-     * rp_halves_new() frees what it has set. */
+    /* Makes the learner and the actor and sets them in `halves`. The table exists by then. If
+     * make() fails, rp_halves_new() frees what make() has set. */
     rp_status (*make)(rp_halves *halves, const void *options, rp_error *err);
-    const void *options; /* of make() */
+    const void *options; /* passed to make() */
 } rp_halves_options;
 
-/* Makes an agent, and gives the parameters of its learner to its actor. `alloc` NULL is
- * rp_allocator_default(). Returns owned. RP_NO_RESOURCE, or a status of the store or of
- * make(). */
+/* Makes an agent whose actor uses the parameters of its learner. `alloc` NULL means
+ * rp_allocator_default(). Returns owned.
+ * RP_NO_RESOURCE, or a status of the store or of make(). */
 RP_NODISCARD rp_status rp_halves_new(const rp_allocator *alloc,
                                      const rp_halves_options *options, rp_agent **out,
                                      rp_error *err);

@@ -1,31 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which rows of a batch a learner can learn from.
+/* Checks which rows of a batch a learner can learn from.
  *
- * The signature of the table fixes the columns of an item and their sizes. Any client with the
- * role `write` chooses the values, so a learner checks them. A row is bad if its action is one
- * that the environment does not have, a number is not finite or beyond RP_ITEM_BOUND, or the
- * discount is outside [0, 1]. */
+ * The signature of the table fixes the columns of an item and their sizes. The values come from
+ * any client with the role `write`, so a learner checks them. A row is bad if one of these
+ * holds:
+ *
+ *   - its discrete action is one that the environment does not have
+ *   - a float32 number is not finite, or its magnitude is over RP_ITEM_BOUND
+ *   - its discount is outside [0, 1]
+ *
+ * All other rows are sound. */
 #ifndef RP_AGENTS_ITEM_CHECK_H
 #define RP_AGENTS_ITEM_CHECK_H
 
 #include "reprise/rl/env.h"
 
-/* No observation, action or reward of a sound item is larger in size. Networks of float32 may
- * overflow with less: see rp_replay_refuse(). */
+/* The largest magnitude of an observation, action or reward in a sound row. A float32 network
+ * may overflow with smaller numbers: rp_replay_refuse() handles such rows. */
 #define RP_ITEM_BOUND 1e18F
 
-/* Columns of items, one row an item, and the environment that they are of. Borrowed. */
+/* The columns of a batch, with one row per item, and the environment of the items. Borrowed. */
 typedef struct rp_item_check {
     const rp_env_spec *spec;
-    size_t numbers; /* of an observation */
+    size_t numbers; /* elements of an observation */
     const void *observations, *next_observations, *actions;
     const float *rewards, *discounts;
 } rp_item_check;
 
-/* True if rows 0 .. rows - 1 are all sound. */
+/* Returns true if rows 0 .. rows - 1 are all sound. */
 bool rp_items_are_sound(const rp_item_check *check, size_t rows);
 
-/* True if one row is sound. Otherwise writes the reason, cut to fit `size`. */
+/* Returns true if the row is sound. Otherwise writes the reason to `why`, cut to `size`
+ * bytes. */
 bool rp_item_is_sound(const rp_item_check *check, size_t row, char *why, size_t size);
 
 #endif

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many arrays in one block: a function places them twice, first with a NULL block to count the
- * bytes, then in the block. */
+/* Places many arrays in one allocated block. The caller runs the same sequence of
+ * rp_place_array() calls twice: first with a NULL block, to learn the size of the block, then
+ * with the block itself, to get the arrays. */
 #ifndef RP_AGENTS_PLACE_H
 #define RP_AGENTS_PLACE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Places an array at `*end` of the block, on a cache line, and moves `*end` behind it. NULL if
- * there is no block yet. */
+/* Places an array of `count` elements of `size` bytes at offset `*end`, and advances `*end` to
+ * the next multiple of 64 bytes behind the array. Returns the array, or NULL if `block` is
+ * NULL. */
 static inline void *rp_place_array(uint8_t *block, size_t *end, size_t count, size_t size)
 {
     size_t at = *end;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings by their names, for code that serves several agents. */
+/* Reads a setting by its name, for code that several agents share. */
 #ifndef RP_AGENTS_SETTING_VALUE_H
 #define RP_AGENTS_SETTING_VALUE_H
 
 #include "reprise/rl/settings.h"
 
-/* The setting of this name; 0 if the agent has none. */
+/* Returns the value of the setting `name`, or 0 if the agent has no such setting. */
 static inline double rp_setting_value(const rp_settings_table *table, const void *settings,
                                       const char *name)
 {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products, one implementation per instruction set, and one over any CBLAS.
+/* Matrix products (GEMM). There is one implementation per instruction set, and one that calls a
+ * CBLAS library.
  *
- * A product is c = activation(a b + bias), or c += a b. In the implementations of this folder
- * the order in which a number of c is summed depends on n, k and the layout alone. So a row of
- * c does not depend on the number of rows. The implementations differ from each other by
- * rounding: those for AVX2 and AVX-512 fuse multiplication and addition.
+ * A product is c = activation(a b + bias), or c += a b. In our own implementations, the order
+ * in which the terms of an element of c are added depends only on n, k and the layout of a and
+ * b. A row of c therefore does not depend on the number of rows. Results of different
+ * implementations differ by rounding, because those for AVX2 and AVX-512 use fused
+ * multiply-add.
  *
- * Pure functions over arrays of the caller. c must not overlap a, b or bias. */
+ * All functions are pure: they only use arrays of the caller. c must not overlap a, b or
+ * bias. */
 #ifndef RP_NN_GEMM_H
 #define RP_NN_GEMM_H
 
@@ -15,23 +18,24 @@
 typedef struct rp_gemm {
     size_t m, n, k; /* a is m x k, b is k x n, c is m x n; all >= 1 */
 
-    /* Element (i, j) of a is at a[i * a_row + j * a_col]; b likewise. One of the two steps is
-     * 1: the other is the length of a row, or of a column if the matrix is transposed. */
+    /* Element (i, j) of a is a[i * a_row + j * a_col]. The same holds for b. One of the two
+     * strides of a matrix must be 1: a_col if its rows are contiguous, a_row if it is stored
+     * transposed, with contiguous columns. */
     const rp_real *a, *b;
     size_t a_row, a_col;
     size_t b_row, b_col;
 
     rp_real *c;
-    size_t c_row;
+    size_t c_row; /* stride of the rows of c; the rows are contiguous */
 
-    bool accumulate;          /* c += a b; without bias and activation */
-    const rp_real *bias;      /* n numbers, or NULL */
-    rp_activation activation; /* applied last */
+    bool accumulate;          /* c += a b, without bias and activation */
+    const rp_real *bias;      /* n numbers, added to each row of c; NULL: no bias */
+    rp_activation activation; /* applied after the bias */
 } rp_gemm;
 
 typedef struct rp_gemm_ops {
     const char *name;
-    void (*prepare)(void); /* called when it is selected; may be NULL */
+    void (*prepare)(void); /* called when the implementation is selected; may be NULL */
     void (*run)(const rp_gemm *g);
 } rp_gemm_ops;
 
@@ -45,16 +49,17 @@ extern const rp_gemm_ops rp_gemm_avx512;
 extern const rp_gemm_ops rp_gemm_cblas;
 #endif
 
-/* The fastest implementation of this machine. */
+/* Returns the fastest implementation that this machine supports. */
 const rp_gemm_ops *rp_gemm_best(void);
-/* The implementation of that name, or NULL if this machine or this build does not have it. */
+/* Returns the implementation named `name`, or NULL if this machine or this build does not have
+ * it. */
 const rp_gemm_ops *rp_gemm_find(const char *name);
 
-/* Adds the bias to c and applies the activation. For implementations that do not do it on the
- * way. */
+/* Adds the bias to c and applies the activation, for implementations whose product does
+ * neither. */
 void rp_gemm_finish(const rp_gemm *g);
 
-/* Asserts what the comments above say. */
+/* Asserts that `g` meets the conditions stated above. */
 void rp_gemm_check(const rp_gemm *g);
 
 #endif

@@ -1,37 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix product in vectors. The file that includes this header has defined:
+/* The matrix product with vector instructions (SIMD). gemm_avx2.c and gemm_avx512.c include
+ * this header after they have defined:
  *
- *   LANES          numbers in a vector
- *   MOST_ROWS      rows of a tile, 4 or 6; MOST_ROWS * MOST_VECS sums stay in registers
- *   MOST_VECS      vectors in a row of a tile, 2 or 4
- *   ROW_VECS       vectors of a tile of one row
- *   vec, mask      types; mask_of(n) selects the first n lanes, 0 .. LANES
- *   keep           holds a vector in a register
+ *   LANES          numbers in a vector register
+ *   MOST_ROWS      most rows of a tile, 4 or 6
+ *   MOST_VECS      most vectors in a row of a tile, 2 or 4
+ *   ROW_VECS       vectors in a tile of one row
+ *   vec, mask      types of a vector, and of a selection of its lanes
+ *   mask_of(n)     selects the first n lanes, 0 <= n <= LANES
+ *   keep           makes the compiler hold a vector in a register
  *   load, load_some, store, store_some, spread, fused, add, zero, positive
- *   sum_lanes      of four vectors: adds the upper half of the lanes to the lower one until one
- *                  number of each is left; these are the first four lanes of the result
- *   turn           transposes a block of LANES x LANES
+ *   sum_lanes      sums the lanes of each of four vectors, by adding the upper half of the
+ *                  lanes to the lower half until one number is left; the four sums are the
+ *                  first four lanes of the result
+ *   turn           transposes a block of LANES x LANES numbers
  *
- * A tile of c, some rows of some vectors, is held in registers while k goes by. b is cut into
- * panels that are as wide as a tile and PANEL_K deep, and copied so that a panel is contiguous
- * and stays in the cache of level 1 while all rows of a go over it; while they do, the next
- * panel is fetched. A transposed a is copied too, BLOCK_ROWS at a time, in the order in which
- * tiles read it. A product of a few rows, or with a small b, reads b in place.
+ * A tile is a block of c of up to MOST_ROWS rows and MOST_VECS vectors. Its sums stay in
+ * registers while the loop over k runs. A strip is a column of tiles, and TILE_WIDTH is its
+ * width.
+ *
+ * b is cut into panels, which are as wide as a tile and PANEL_K rows deep. "Packing" copies a
+ * panel to contiguous memory, so that it stays in the level 1 cache while all rows of a are
+ * multiplied by it. Meanwhile the next panel is prefetched. A transposed a is packed as well,
+ * BLOCK_ROWS rows at a time, in the order in which the tiles read it. If a has few rows or b is
+ * small, b is read in place. The rows of a are processed in blocks that stay in the level 2
+ * cache.
  *
  *         k            n                       n
  *     +-------+    +--[===]--+           +----[###]---+
  *   m |=======|  k |  [===]  |   =>    m |    [###]   |     # a tile of c
  *     +-------+    +--[===]--+           +------------+     = its row of a and its panel of b
  *
- * If c has a few columns only, most lanes would be idle: gemm_narrow.h then sums over k in
- * lanes. Where it cannot, the transposed product is computed, whose rows are the columns of c.
+ * If c has few columns, a tile would leave most lanes idle. gemm_narrow.h then uses the lanes
+ * for different k. Where its conditions do not hold, the transposed product is computed, whose
+ * rows are the columns of c.
  *
  * Invariants:
- *   G1  a number of c is the sum over k in ascending order, one fused step each, begun with the
- *       old c or with 0 (except in gemm_narrow.h); cutting k into panels stores and reloads it
- *       unchanged. So a row of c does not depend on the number of rows;
+ *   G1  outside gemm_narrow.h, an element of c starts as its old value or 0, and its terms are
+ *       added in ascending order of k, each by one fused multiply-add. Between panels the sum
+ *       is stored and reloaded unchanged. So a row of c does not depend on the number of rows;
  *   G2  bias and activation are applied once, after the last panel;
- *   G3  nothing beyond n is read from b, bias or c, or written to c. */
+ *   G3  no column beyond n is read from b, bias or c, or written to c. */
 #ifndef RP_NN_GEMM_LANES_H
 #define RP_NN_GEMM_LANES_H
 
@@ -45,24 +54,24 @@
 #include "nn/gemm_narrow.h"
 #include "nn/gemm_tiles.h"
 
-/* After the tiles. */
+/* Must come after gemm_tiles.h. */
 #include "nn/gemm_pack.h"
 
 enum {
-    MOST_BLOCK_ROWS = 384,     /* so that a block of a stays in the cache of level 2 */
-    TURNED_N = LANES / 2,      /* a c of at most so many columns is computed transposed */
-    PACK_STRIPS = 8,           /* with fewer strips, copying a costs more than it saves */
-    PACK_ROWS = 2 * MOST_ROWS, /* the same for rows, and b */
-    SMALL_B = 4096,  /* so many numbers of b stay in the cache of level 1 as they are */
-    LARGE_B = 32768, /* more than so many do not stay in that of level 2 */
+    MOST_BLOCK_ROWS = 384,     /* rows of a block of a, which stays in the level 2 cache */
+    TURNED_N = LANES / 2,      /* a c of at most this many columns is computed transposed */
+    PACK_STRIPS = 8,           /* with fewer strips, packing a costs more than it saves */
+    PACK_ROWS = 2 * MOST_ROWS, /* with fewer rows of a, packing b costs more than it saves */
+    SMALL_B = 4096,            /* a b of up to this many numbers stays in the level 1 cache */
+    LARGE_B = 32768,           /* a larger b does not stay in the level 2 cache */
 };
 
-/* How a product is cut, and what of it is copied. */
+/* How a product is cut into blocks and panels, and which matrices are packed. */
 typedef struct packing {
     bool pack_a, pack_b;
-    bool fetch;   /* b comes from afar */
-    size_t depth; /* of a panel */
-    size_t rows;  /* of a block */
+    bool fetch;   /* prefetch b, because it is larger than the level 2 cache */
+    size_t depth; /* rows of a panel of b */
+    size_t rows;  /* rows of a block of a */
 } packing;
 
 static packing packing_of(const rp_gemm *g)
@@ -80,15 +89,16 @@ static packing packing_of(const rp_gemm *g)
     return plan;
 }
 
-/* Where a product has got to: a block of rows, a panel of k. */
+/* The part of a product that is being computed: rows i .. i + rows - 1, and terms p .. p + k -
+ * 1 of each sum. */
 typedef struct place {
     size_t i, rows;
     size_t p, k;
 } place;
 
-/* Tells the tiles of a strip at column j what to fetch: of a transposed b the next panel, which
- * is the next in memory as well; of another b some rows of the panels that come after those at
- * k = p, which lie in memory side by side. */
+/* Sets what the tiles of the strip at column j prefetch. If b is transposed, this is the next
+ * panel, which also comes next in memory. Otherwise the panels at the next k lie side by side
+ * in memory, and each strip prefetches its part of their rows. */
 static void fetch_next(const rp_gemm *g, const place *at, size_t j, strip *s)
 {
     size_t p = at->p + at->k, strips = (g->n + TILE_WIDTH - 1) / TILE_WIDTH, share;
@@ -142,15 +152,16 @@ static void run_panel(const rp_gemm *g, const packing *plan, const place *at,
     run_strip(s, at->rows, width);
 }
 
-/* Sets the panel at k = p. */
+/* Selects the panels that begin at row p of b. */
 static void set_panel(const rp_gemm *g, const packing *plan, place *at, size_t p)
 {
     at->p = p;
     at->k = g->k - p < plan->depth ? g->k - p : plan->depth;
 }
 
-/* Computes the strips of a block for one panel, or, if b is transposed, each strip for all
- * panels: so b is read in the order of memory. */
+/* Computes all strips of a block. If b is not transposed, uses one panel per strip. If b is
+ * transposed, uses all panels of a strip before the next strip, because then b is read in the
+ * order of memory. */
 static void run_block(const rp_gemm *g, const packing *plan, place at)
 {
     _Alignas(64) float block[PANEL_K * (BLOCK_ROWS + MOST_ROWS)];
@@ -214,8 +225,8 @@ static void run_row(const rp_gemm *g)
     }
 }
 
-/* Computes `count` <= TILE_WIDTH rows of a c of a few columns, from row `i`, through the
- * transposed product. */
+/* Computes `count` <= TILE_WIDTH rows of c, from row `i` on, as the transposed product. c must
+ * have at most TURNED_N columns. */
 static void run_turned(const rp_gemm *g, size_t i, size_t count)
 {
     _Alignas(64) float turned[TURNED_N * TILE_WIDTH];

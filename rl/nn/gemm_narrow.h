@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of a few columns, such as the values of a few actions. Part of gemm_lanes.h, which
- * says what is defined before.
+/* Products whose result c has few columns, such as the values of a few actions. Part of
+ * gemm_lanes.h, which explains the names that are used here without a definition.
  *
- * With so few columns most lanes of a tile would be idle. So the lanes go along k: lane l holds
- * the sum over p = l, l + LANES, ..., and at the end the lanes are added in halves: l and
- * l + LANES / 2, then l and l + LANES / 4, and so on. The old c is added last.
+ * With few columns a tile would leave most lanes idle. Here the lanes hold different terms of
+ * the same sum: lane l adds up the terms l, l + LANES, l + 2 LANES, and so on. At the end the
+ * upper half of the lanes is added to the lower half, until one number is left. The old c is
+ * added last.
  *
- * For this the columns of b have to be contiguous. Those of a b that is not transposed are
- * copied, except for a few rows, which go over b in place: sums[l] is then a vector of its own,
- * with a lane for each column. Its additions are the same, so a row of c does not depend on the
- * number of rows. */
+ * Vectors along k need contiguous columns of b. If b is not transposed, its columns are copied
+ * first. For a product of at most IN_PLACE_ROWS rows the copy costs more than it saves, so
+ * run_in_place() reads b in place: sums[l] is then a vector with a lane for each column. Both
+ * ways make the same additions in the same order, so a row of c does not depend on the number
+ * of rows. */
 #ifndef RP_NN_GEMM_NARROW_H
 #define RP_NN_GEMM_NARROW_H
 
@@ -17,7 +19,8 @@
 
 #include "nn/gemm.h"
 
-/* Loops over constants, which have to disappear so that sums stay in registers. */
+/* Unrolls a loop with constant bounds. All such loops must be unrolled for the sums to stay in
+ * registers. */
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
 #else
@@ -25,14 +28,14 @@
 #endif
 
 enum {
-    NARROW_N = LANES / 2, /* columns at most */
-    NARROW_K = 1024,      /* the copy of b has a bound */
-    NARROW_ROWS = 4,      /* at a time */
-    NARROW_COLUMNS = 4,
-    IN_PLACE_ROWS = 4,
+    NARROW_N = LANES / 2, /* most columns of c */
+    NARROW_K = 1024,      /* most rows of b, which bounds the copy of b */
+    NARROW_ROWS = 4,      /* rows computed at a time */
+    NARROW_COLUMNS = 4,   /* columns computed at a time */
+    IN_PLACE_ROWS = 4,    /* up to this many rows of c, b is not copied */
 };
 
-/* Adds old c and bias to sums of one row, applies ReLU and stores. */
+/* Adds the old c and the bias to the sums of one row, applies ReLU, and stores them. */
 INLINE void finish_sums(const rp_gemm *g, size_t i, size_t j, vec sums, mask some)
 {
     float *c = g->c + i * g->c_row + j;
@@ -43,7 +46,7 @@ INLINE void finish_sums(const rp_gemm *g, size_t i, size_t j, vec sums, mask som
     store_some(c, some, sums);
 }
 
-/* Does the same for NARROW_ROWS rows of one column. */
+/* Does the same for the sums of NARROW_ROWS rows of one column. */
 INLINE void finish_column(const rp_gemm *g, size_t i, size_t j, vec sums)
 {
     float out[LANES], *c = g->c + i * g->c_row + j;
@@ -57,7 +60,8 @@ INLINE void finish_column(const rp_gemm *g, size_t i, size_t j, vec sums)
     for (size_t r = 0; r < NARROW_ROWS; r++) c[r * c_row] = out[r];
 }
 
-/* Some rows of up to NARROW_COLUMNS columns. `b` has a column every `b_col` numbers. */
+/* A block of c to compute: it begins at row i and column j, and has up to NARROW_COLUMNS
+ * columns. `b` points to column j of b, and columns begin `b_col` numbers apart. */
 typedef struct dots {
     const rp_gemm *g;
     size_t i, j;
@@ -65,7 +69,7 @@ typedef struct dots {
     size_t b_col;
 } dots;
 
-/* One vector along k: of rows of a and of columns of b. */
+/* The position of one vector along k, in rows of a and in columns of b. */
 typedef struct lanes_of_k {
     const float *a, *b;
     size_t a_row, b_col;
@@ -77,7 +81,7 @@ INLINE vec load_lanes(const float *from, const mask *some)
     return some != NULL ? load_some(from, *some) : load(from);
 }
 
-/* Adds the products of one vector. */
+/* Adds to each sum the product of one vector of a row and one vector of a column. */
 INLINE void add_products(vec sums[][NARROW_COLUMNS], lanes_of_k at, int rows, int columns)
 {
     vec column[NARROW_COLUMNS];
@@ -99,7 +103,7 @@ INLINE void add_products(vec sums[][NARROW_COLUMNS], lanes_of_k at, int rows, in
     }
 }
 
-/* `rows` and `columns` are constants where this is called. */
+/* Computes one block of c. Callers must pass constants as `rows` and `columns`. */
 INLINE void sum_dots(const dots *d, int rows, int columns)
 {
     vec sums[NARROW_ROWS][NARROW_COLUMNS];
@@ -146,7 +150,7 @@ DOTS(4, 4)
 
 typedef void dots_fn(const dots *d);
 
-/* By rows (one or NARROW_ROWS) and columns - 1. */
+/* The functions for 1 row and for NARROW_ROWS rows, by number of columns - 1. */
 static dots_fn *const all_dots[2][NARROW_COLUMNS] = {{dots_1_1, dots_1_2, dots_1_3, dots_1_4},
                                                      {dots_4_1, dots_4_2, dots_4_3, dots_4_4}};
 
@@ -167,7 +171,7 @@ static void run_dots(const rp_gemm *g, const float *b, size_t b_col)
     }
 }
 
-/* One row, with b in place. */
+/* Computes one row of c, with b in place. */
 static void run_in_place(const rp_gemm *g, size_t i)
 {
     const float *a = g->a + i * g->a_row, *b = g->b;
@@ -188,7 +192,8 @@ static void run_in_place(const rp_gemm *g, size_t i)
     finish_sums(g, i, 0, sums[0], some);
 }
 
-/* The rule does not ask for the number of rows. */
+/* True if run_narrow() can compute the product. The number of rows m must not matter here,
+ * because a row of c must not depend on m. */
 static bool is_narrow(const rp_gemm *g)
 {
     return g->n <= NARROW_N && g->k <= NARROW_K && g->a_col == 1;

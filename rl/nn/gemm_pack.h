@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of parts of a and b, in the order in which tiles read them. Part of gemm_lanes.h,
- * which says what is defined before. */
+/* Packing: copies parts of a and b to contiguous memory, in the order in which the tiles read
+ * them. Part of gemm_lanes.h, which explains the terms and the names that are used here without
+ * a definition. */
 #ifndef RP_NN_GEMM_PACK_H
 #define RP_NN_GEMM_PACK_H
 
@@ -10,11 +11,11 @@
 #include "nn/gemm.h"
 
 enum {
-    PANEL_K = 128,
-    BLOCK_ROWS = 16 * MOST_ROWS, /* of a transposed a */
+    PANEL_K = 128,               /* most rows of a panel of b */
+    BLOCK_ROWS = 16 * MOST_ROWS, /* most rows of a packed block of a transposed a */
 };
 
-/* Copies a panel of b, `k` x `width`, to rows of TILE_WIDTH numbers. */
+/* Copies a panel of b, `k` rows of `width` numbers, to rows of TILE_WIDTH numbers. */
 static void pack(const rp_gemm *g, const float *b, size_t k, size_t width, float *panel)
 {
     assert(k <= PANEL_K && width <= TILE_WIDTH);
@@ -41,7 +42,8 @@ static void pack(const rp_gemm *g, const float *b, size_t k, size_t width, float
     }
 }
 
-/* Copies `rows` x `k` of a transposed a: tile by tile, in columns of MOST_ROWS numbers. */
+/* Copies a block of `rows` x `k` numbers of a transposed a. The rows of each tile are stored
+ * together, as `k` columns of MOST_ROWS numbers. */
 static void pack_rows(const float *a, size_t a_col, size_t k, size_t rows, float *block)
 {
     assert(k <= PANEL_K && rows <= BLOCK_ROWS);

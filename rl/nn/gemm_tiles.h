@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiles: some rows of some vectors of c, held in registers while k goes by. Part of
- * gemm_lanes.h, which says what is defined before. */
+/* Tiles: blocks of c whose sums stay in registers while the loop over k runs. Part of
+ * gemm_lanes.h, which explains the terms and the names that are used here without a
+ * definition. */
 #ifndef RP_NN_GEMM_TILES_H
 #define RP_NN_GEMM_TILES_H
 
@@ -11,21 +12,23 @@
 #define TILE_WIDTH (MOST_VECS * LANES)
 #define ROW_WIDTH (ROW_VECS * LANES)
 
-enum { LINE = 16 }; /* numbers in a line of the cache */
+enum { LINE = 16 }; /* numbers in a cache line */
 
-/* One tile, or one column of tiles. */
+/* One tile, or a strip (a column of tiles), for one panel of b. */
 typedef struct strip {
     const float *a, *b;
     size_t a_row, a_col, b_row, k;
-    size_t a_tile; /* from the rows of one tile to those of the next; 0: as a_row says */
+    size_t a_tile; /* numbers from the first row of one tile to that of the next, in a packed
+                      a; 0: a is not packed, and a_row gives the distance */
     float *c;
     size_t c_row;
-    const float *bias; /* NULL except with the last panel */
-    bool resume;       /* begin with the old c */
-    bool relu;
-    size_t last; /* lanes of the last vector in use */
+    const float *bias; /* set only for the last panel; otherwise NULL */
+    bool resume;       /* true: the sums begin with the old c; false: with 0 */
+    bool relu;         /* apply ReLU; set only for the last panel */
+    size_t last;       /* lanes in use in the last vector of a row */
 
-    /* What will be read next, fetched while tiles are computed. May be none. */
+    /* What to prefetch while the tiles are computed: next_rows rows of next_length numbers,
+     * next_row numbers apart. next_rows is 0 if there is nothing to prefetch. */
     const float *next;
     size_t next_row, next_rows, next_length;
 } strip;
@@ -54,8 +57,9 @@ INLINE void finish_row(const strip *s, vec *sums, float *c, int vecs, bool parti
     }
 }
 
-/* `rows`, `vecs` and `partial` are constants where this is called, so the loops over them
- * disappear and `sums` becomes registers. */
+/* Computes one tile. `partial` means that not all lanes of the last vector are in use. Callers
+ * must pass constants as `rows`, `vecs` and `partial`: the compiler then unrolls the loops and
+ * keeps `sums` in registers. */
 INLINE void tile(const strip *s, int rows, int vecs, bool partial)
 {
     vec sums[MOST_ROWS][MOST_VECS];
@@ -133,11 +137,12 @@ TILES(6)
 
 typedef void tile_fn(const strip *s);
 
-/* By partial, rows - 1, vectors - 1. */
+/* The functions by `partial`, rows - 1 and vectors - 1. */
 static tile_fn *const tiles[2][MOST_ROWS][MOST_VECS] = {ALL_ROWS(tile), ALL_ROWS(edge)};
 
-/* One row of ROW_WIDTH numbers. The rows of b are read from left to right, so that a product of
- * one row, which is bound by memory, reads b almost in order. */
+/* Computes a tile of one row and ROW_WIDTH columns. A product of one row is bound by memory
+ * bandwidth. This tile is wider than others, so that b is read almost in the order of
+ * memory. */
 static void tile_row(const strip *s)
 {
     vec sums[ROW_VECS];
@@ -151,7 +156,7 @@ static void tile_row(const strip *s)
     finish_row(s, sums, s->c, ROW_VECS, false);
 }
 
-/* Fetches rows of what is next: as large a part of them as `done` is of `rows`. */
+/* Prefetches the fraction done / rows of the rows that are still to be prefetched. */
 static void fetch(strip *s, size_t done, size_t rows)
 {
     size_t count = s->next_rows * done / rows;
@@ -161,15 +166,16 @@ static void fetch(strip *s, size_t done, size_t rows)
     s->next_rows -= count;
 }
 
-/* The rows of the next tile, if `rows` are left. A rest of one or two rows would leave the
- * pipeline half empty, so the tile before it shares its rows. */
+/* Returns the number of rows of the next tile if `rows` rows are left. A last tile of one or
+ * two rows would leave the pipeline half empty, so the last two tiles then divide their rows
+ * evenly. */
 static size_t tile_rows(size_t rows)
 {
     if (rows <= MOST_ROWS) return rows;
     return rows >= MOST_ROWS + 3 ? MOST_ROWS : (rows + 1) / 2;
 }
 
-/* Computes `rows` rows of a strip of `width` numbers, tile by tile. */
+/* Computes `rows` rows of a strip that is `width` numbers wide, tile by tile. */
 static void run_strip(strip s, size_t rows, size_t width)
 {
     size_t vecs = (width + LANES - 1) / LANES;

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops over many numbers that are no matrix products: optimizers, sums, ReLU backward.
+/* The loops over long arrays that are not matrix products: steps of optimizers, sums, the
+ * backward pass of ReLU.
  *
- * One implementation per instruction set, compiled from one source in plain C (loops_body.h).
- * No operation is contracted or reordered, so all give the same bits. */
+ * There is one implementation per instruction set. All are compiled from the same C source
+ * (loops_body.h), without contraction or reordering of operations, so all give the same
+ * bits. */
 #ifndef RP_NN_LOOPS_H
 #define RP_NN_LOOPS_H
 
 #include "reprise/rl/nn.h"
 
-/* Factors of one step of an optimizer. */
+/* The factors of one step of an optimizer. */
 typedef struct rp_step_factors {
-    rp_real rate;         /* Adam: divided by the bias correction of the mean */
-    rp_real mean, square; /* weights of the new gradient in the moments: 1 - beta */
+    rp_real rate;         /* learning rate; Adam: divided by the mean's bias correction */
+    rp_real mean, square; /* weights of the new gradient in the moments: 1 - beta1, 1 - beta2 */
     rp_real keep_square;  /* beta2 */
-    rp_real by_root;      /* Adam: 1 / the square root of the bias correction of the square */
+    rp_real by_root;      /* Adam: 1 / sqrt(bias correction of the second moment) */
     rp_real epsilon, momentum;
 } rp_step_factors;
 
-/* The arrays of one step: `count` numbers each. Arrays that the optimizer does not use are
- * NULL. */
+/* The arrays of one step, with `count` numbers each. An array that the optimizer does not use
+ * is NULL. */
 typedef struct rp_step {
     size_t count;
     rp_real *params;
     const rp_real *grads;
-    rp_real *mean, *square, *velocity;
+    rp_real *mean, *square, *velocity; /* first moment, second moment, momentum */
     rp_step_factors by;
 } rp_step;
 
@@ -32,12 +34,13 @@ typedef struct rp_loops {
     void (*adam)(const rp_step *s);
     void (*rmsprop)(const rp_step *s);
     void (*sgd)(const rp_step *s);
-    /* The sum of squares, in float64: 16 partial sums, then their sum. */
+    /* Returns the sum of squares, computed in float64 as 16 partial sums that are added
+     * last. */
     double (*square_sum)(const rp_real *x, size_t count);
     void (*scale)(rp_real *x, size_t count, rp_real factor);
     /* x += (y - x) * rate. */
     void (*blend)(rp_real *x, const rp_real *y, size_t count, rp_real rate);
-    /* grad = 0 where y is not > 0. */
+    /* Sets grad to 0 wherever y > 0 is false. */
     void (*relu_backward)(const rp_real *y, rp_real *grad, size_t count);
     /* sums += x, for `count` numbers. */
     void (*add)(rp_real *sums, const rp_real *x, size_t count);
@@ -50,7 +53,7 @@ extern const rp_loops rp_loops_avx2;
 extern const rp_loops rp_loops_avx512;
 #endif
 
-/* The fastest implementation of this machine. */
+/* Returns the fastest implementation that this machine supports. */
 const rp_loops *rp_loops_best(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bodies of loops.h. The file that includes this header has defined NAME, such as "plain",
- * and is compiled for one instruction set: the compiler makes vectors of these loops. */
+/* The functions of loops.h. Each file that includes this header defines NAME, such as "plain",
+ * and is compiled for one instruction set. The compiler vectorises these loops. */
 #ifndef RP_NN_LOOPS_BODY_H
 #define RP_NN_LOOPS_BODY_H
 
@@ -9,15 +9,17 @@
 #include "nn/loops.h"
 #include "nn/real.h"
 
-/* 0 for numbers below the smallest normal one. The moments of a unit that gets no gradient any
- * more shrink until they are subnormal, with which processors compute many times slower. */
+/* Returns 0 for a subnormal number, and any other number unchanged. The moments of a unit that
+ * no longer gets a gradient shrink until they are subnormal, and processors compute many times
+ * slower with subnormal numbers. */
 static inline rp_real normal(rp_real x)
 {
     return x < RP_SMALLEST && x > -RP_SMALLEST ? 0 : x;
 }
 
-/* Kingma and Ba 2015, in the order of PyTorch's operations, except that the root is multiplied
- * by the reciprocal of its correction: one division less. */
+/* Adam (Kingma and Ba 2015), with operations in PyTorch's order. One step differs: the root is
+ * multiplied by the reciprocal of its bias correction instead of being divided by the
+ * correction, which saves a division. */
 static void adam(const rp_step *s)
 {
     rp_real *restrict p = s->params, *restrict m = s->mean, *restrict v = s->square;
@@ -32,7 +34,8 @@ static void adam(const rp_step *s)
     }
 }
 
-/* The mean is there if it is centred; the velocity, if there is momentum. */
+/* RMSProp. `mean` is not NULL if it is centred, and `velocity` is not NULL if it has
+ * momentum. */
 static void rmsprop(const rp_step *s)
 {
     rp_step_factors by = s->by;

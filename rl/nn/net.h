@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a network, for the tape, initialisation and files.
+/* The struct rp_net, for the files of this folder that run, initialise or save a network.
  *
  * Invariants of a network:
  *   N1  the input of layer i + 1 is the output of layer i;
- *   N2  the parameters lie one after another, without gaps, in the order of layers;
- *   N3  the states of layers lie one after another within a state;
- *   N4  every size is within the bounds of net.c, so that sizes of tapes can be computed in 64
+ *   N2  the parameters are in the order of the layers, without gaps;
+ *   N3  the LSTM states of the layers are in the order of the layers, without gaps;
+ *   N4  every size is within the bounds of net.c, so the size of a tape does not overflow 64
  *       bits. */
 #ifndef RP_NN_NET_H
 #define RP_NN_NET_H
@@ -16,18 +16,19 @@ struct rp_net {
     rp_allocator alloc;
     const rp_gemm_ops *gemm;
     const rp_loops *loops;
-    size_t count;           /* layers */
+    size_t count;           /* number of layers */
     size_t size;            /* numbers in all parameters */
-    size_t state_size;      /* numbers of state per sequence */
-    size_t parameter_count; /* of all layers */
+    size_t state_size;      /* numbers of LSTM state per sequence */
+    size_t parameter_count; /* parameter tensors of all layers */
     rp_layer layers[];
 };
 
 /* Asserts N1 to N3. */
 void rp_net_check(const rp_net *net);
 
-/* Writes a file under another name, `path` with ".new" appended, and renames it. So `path` has
- * the old file or the new one, never a part. RP_UNAVAILABLE: the text has the reason. */
+/* Replaces the file `path` atomically: writes the bytes to a file named `path` with ".new"
+ * appended, then renames it to `path`. RP_UNAVAILABLE: the text of the error gives the
+ * reason. */
 rp_status rp_net_write_file(const char *path, const uint8_t *bytes, size_t size, rp_error *err);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of <math.h> and the smallest normal number for rp_real, which is float, or
- * double in the tests of gradients.
- */
+/* The functions of <math.h> for rp_real, and its smallest normal number RP_SMALLEST. rp_real is
+ * float; the tests of gradients are built with double. */
 #ifndef RP_NN_REAL_H
 #define RP_NN_REAL_H
 

@@ -2,12 +2,14 @@
 /* Agents and policies, as the loop (env_loop.h), the evaluator (evaluator.h) and the trainer
  * (trainer.h) use them.
  *
- * An agent acts in a group of environments, writes what it sees to the replay, and learns from
- * samples. A policy acts only: it has no parameters of its own, so a thread that evaluates can
- * hold one beside a copy of the parameters.
+ * An agent acts in a group of parallel environments, writes its steps as items to a table, the
+ * replay, and learns from samples of the replay. A policy only acts. Its parameters are an
+ * argument of each call, so an evaluation thread can use a policy with its own copy of the
+ * parameters.
  *
- * Both are structs of functions, so a program can bring an agent of its own: embed rp_agent as
- * the first member. One thread at a time may use an agent or a policy. */
+ * Agents and policies are structs of functions, so a program can supply an agent of its own:
+ * embed rp_agent as the first member of a struct. One thread at a time may use an agent or a
+ * policy. */
 #ifndef REPRISE_RL_AGENT_H
 #define REPRISE_RL_AGENT_H
 
@@ -19,26 +21,27 @@ RP_BEGIN_DECLS
 typedef struct rp_policy rp_policy;
 
 struct rp_policy {
-    size_t parameter_count; /* numbers in `params` */
-    size_t rows;            /* the most rows of one call */
+    size_t parameter_count; /* numbers in `params` of act() */
+    size_t rows;            /* most observations in one call of act() */
     /* Chooses the best action for each of `rows` observations. */
     void (*act)(rp_policy *policy, const rp_real *params, const void *observations, size_t rows,
                 void *actions);
     void (*free)(rp_policy *policy);
 };
 
-/* Frees a policy by its own function. NULL is fine. */
+/* Frees a policy with its own function. NULL is fine. */
 RP_API void rp_policy_free(rp_policy *policy);
 
-/* One step of a group, one row a copy. Borrowed for one call. */
+/* One step of a group of environments. Arrays have one row per environment. Borrowed for one
+ * call. */
 typedef struct rp_agent_step {
     const void *observations; /* before the step */
     const void *actions;
-    const rp_env_buffers *result;
+    const rp_env_buffers *result; /* what rp_env_step() has written */
 } rp_agent_step;
 
-/* A part of the state of an agent, for snapshots (snapshot.h). `bytes` point into the agent: a
- * snapshot is made by reading them and restored by writing them. */
+/* A part of the state of an agent, for snapshots (snapshot.h). `bytes` points into the agent:
+ * saving a snapshot reads these bytes, and restoring one writes them. */
 typedef struct rp_state_part {
     const char *name; /* unique, at most 40 bytes: letters, digits, '.' and '_'. Static */
     void *bytes;
@@ -47,48 +50,51 @@ typedef struct rp_state_part {
 
 enum { RP_AGENT_MAX_PARTS = 24 };
 
-/* Numbers for people and loggers. Means are over the updates since the last call; NaN if there
- * were none. */
+/* Numbers for logs. Means are over the updates since the last call of get_metrics(), or NaN if
+ * there were none. */
 typedef struct rp_agent_metrics {
     int64_t updates;   /* since the agent was made */
-    double loss;       /* mean */
+    double loss;       /* mean loss */
     double value;      /* mean Q of the actions in the batches */
     double error;      /* mean absolute TD error */
     double norm;       /* mean gradient norm before clipping */
-    double epsilon;    /* of the copy that explores most, now */
-    double rate;       /* of the optimizer, now */
+    double epsilon;    /* current exploration, as rp_actor.exploration (actor.h) */
+    double rate;       /* current learning rate */
     int64_t inserts;   /* items written to the replay */
-    int64_t samples;   /* items drawn from it */
+    int64_t samples;   /* items drawn from the replay */
     int64_t item_size; /* items in the table now */
-    int64_t bad_items; /* samples that were left out, since their items were bad; their items
-                          were deleted from the table */
-    char bad_item[96]; /* the latest: "item 7 has action 5 of 2" */
+    int64_t bad_items; /* samples that were left out of batches because their items were bad,
+                          for example not finite; these items were deleted from the table */
+    char bad_item[96]; /* the latest bad item: "item 7 has action 5 of 2" */
 } rp_agent_metrics;
 
 typedef struct rp_agent rp_agent;
 
 typedef struct rp_agent_class {
     const char *name; /* "dqn" */
-    /* Chooses an action for every copy, exploring. */
+    /* Chooses an action for every environment, with exploration. */
     void (*act)(rp_agent *agent, const void *observations, void *actions);
-    /* Takes the first observations of all copies: before the first step, and whenever all
-     * copies begin anew. Episodes that have not ended are dropped. */
+    /* Begins an episode in every environment with these observations. The owner must call it
+     * before the first step, and after every reset of all environments. Drops the episodes that
+     * have not ended. */
     rp_status (*begin)(rp_agent *agent, const void *observations, rp_error *err);
     /* Writes one step to the replay. */
     rp_status (*observe)(rp_agent *agent, const rp_agent_step *step, rp_error *err);
-    /* Makes as many updates as the rate limiter of the replay allows; often none.
-     * RP_PRECONDITION (the run has diverged; the text says how), or a status of the replay. */
+    /* Makes as many updates as the rate limiter of the replay permits, which is often none.
+     * RP_PRECONDITION (the run has diverged; the text of the error says how), or a status of
+     * the replay. */
     rp_status (*learn)(rp_agent *agent, rp_error *err);
-    /* The parameters for policies. Borrowed, valid until the next learn(). */
+    /* Returns the parameters for policies. Borrowed, valid until the next learn(). */
     const rp_real *(*parameters)(const rp_agent *agent);
-    /* Makes a policy for at most `rows` rows. Returns owned. It must be freed before the agent.
-     * RP_NO_RESOURCE. */
+    /* Makes a policy for at most `rows` observations per call. Returns owned. The policy must
+     * be freed before the agent. RP_NO_RESOURCE. */
     rp_status (*new_policy)(const rp_agent *agent, size_t rows, rp_policy **out, rp_error *err);
     void (*get_metrics)(rp_agent *agent, rp_agent_metrics *out);
-    /* Describes the state: at most RP_AGENT_MAX_PARTS parts, the same ones at every call of one
-     * agent. Returns their number. */
+    /* Writes the parts of the state and returns their number, at most RP_AGENT_MAX_PARTS. An
+     * agent has the same parts at every call. */
     size_t (*get_state)(rp_agent *agent, rp_state_part *parts);
-    /* Takes the state that was written to the parts. RP_CORRUPT if it cannot be one. */
+    /* Completes a restore, after a saved state was written to the parts. RP_CORRUPT if the
+     * bytes are not a valid state. */
     rp_status (*restored)(rp_agent *agent, rp_error *err);
     void (*free)(rp_agent *agent);
 } rp_agent_class;
@@ -97,7 +103,7 @@ struct rp_agent {
     const rp_agent_class *type;
 };
 
-/* Frees an agent by its own function. NULL is fine. */
+/* Frees an agent with its own function. NULL is fine. */
 RP_API void rp_agent_free(rp_agent *agent);
 
 RP_END_DECLS

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our own agents by name, for programs that train, load and export any of them. */
+/* The built-in agents (DQN, DPG, SAC) by name, for programs that train, load or export any of
+ * them. */
 #ifndef REPRISE_RL_AGENT_KINDS_H
 #define REPRISE_RL_AGENT_KINDS_H
 
@@ -9,14 +10,15 @@
 
 RP_BEGIN_DECLS
 
-/* Room for the settings of any kind. */
+/* The settings of any one kind of agent. */
 typedef union rp_agent_settings {
     rp_dqn_settings dqn;
     rp_dpg_settings dpg;
     rp_sac_settings sac;
 } rp_agent_settings;
 
-/* What an agent works with, as rp_dqn_options, rp_dpg_options and rp_sac_options. */
+/* The options of an agent, with the fields of rp_dqn_options, rp_dpg_options and
+ * rp_sac_options. */
 typedef struct rp_agent_options {
     const rp_agent_settings *settings; /* copied */
     const rp_env_spec *spec;
@@ -25,8 +27,10 @@ typedef struct rp_agent_options {
     uint64_t seed;
 } rp_agent_options;
 
+/* A kind of agent: functions that make agents and their parts. */
 typedef struct rp_agent_kind {
     const char *name; /* "dqn" */
+    /* Returns the table of the settings (settings.h). Static. */
     const rp_settings_table *(*settings)(void);
     /* Makes an agent. Returns owned. */
     rp_status (*new_agent)(const rp_allocator *alloc, const rp_agent_options *options,
@@ -34,24 +38,25 @@ typedef struct rp_agent_kind {
     /* Makes the network of the policy, to load or to export parameters. Returns owned. */
     rp_status (*new_net)(const rp_allocator *alloc, const rp_agent_settings *settings,
                          const rp_env_spec *spec, rp_net **out, rp_error *err);
-    /* Makes a policy of that network for at most `rows` rows. Borrows `net` until it is freed.
-     * Returns owned. */
+    /* Makes a policy that runs `net`, made by new_net(), on at most `rows` rows. Borrows `net`
+     * until the policy is freed. Returns owned. */
     rp_status (*new_policy)(const rp_allocator *alloc, const rp_net *net,
                             const rp_agent_settings *settings, const rp_env_spec *spec,
                             size_t rows, rp_policy **out, rp_error *err);
-    /* Writes that network and its parameters to an ONNX file. */
+    /* Writes `net`, made by new_net(), and its parameters to an ONNX file. */
     rp_status (*save_onnx)(const rp_net *net, const rp_agent_settings *settings,
                            const rp_env_spec *spec, const rp_real *params, const char *path,
                            rp_error *err);
 } rp_agent_kind;
 
-/* Finds a kind by its name. NULL if there is none. Static. */
+/* Returns the kind with this name, or NULL if there is none. Static. */
 RP_API const rp_agent_kind *rp_agent_find(const char *name);
 
-/* The kinds, in order of their names: index 0, 1, ... until NULL. Static. */
+/* Returns kind number `index` in order of names, from 0 on, or NULL behind the last kind.
+ * Static. */
 RP_API const rp_agent_kind *rp_agent_kind_at(size_t index);
 
-/* The setting "copies", which every kind has. */
+/* Returns the setting "copies", the number of parallel environments, which every kind has. */
 RP_API int64_t rp_agent_copies(const rp_agent_kind *kind, const rp_agent_settings *settings);
 
 RP_END_DECLS

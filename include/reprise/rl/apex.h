@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ape-X (Horgan et al. 2018): many actors, one replay, one learner, one evaluator.
+/* Ape-X (Horgan et al. 2018): distributed training with many actors, one replay, one learner
+ * and one evaluator.
  *
- * The parts share nothing but the tables of the replay, which they use through clients:
+ * The actors, the learner and the evaluator are called parts. They communicate only through the
+ * tables of the replay, which they use through clients:
  *
  *   actor i     --items with priorities-->  "replay"     --batches-->     learner
  *   learner     --priorities, trimming-->   "replay"
  *   learner     --parameters-->             "variables"  --parameters-->  actors, evaluator
- *   learner     --its state-->              "snapshot"   --its state-->   a learner that
- * restarts
+ *   learner     --its state-->              "snapshot"   --its state-->   restarted learner
  *
- * So the parts may be threads of one process on a store, or processes on the hosts of a cluster
- * with servers between them. They can be started in any order; each makes the tables that are
- * missing. A part that loses the replay waits until it is back, and says so; what an actor had
- * written and the replay had not confirmed is sent again.
+ * The parts may therefore be threads of one process that share a store, or processes on the
+ * hosts of a cluster that use servers. An rp_apex is the program of one process: it runs the
+ * parts that rp_apex_start() starts. Parts can be started in any order, and each part makes the
+ * tables that are missing. A part that cannot reach the replay waits until the replay is back,
+ * and reports this in rp_apex_part. An actor then sends its unconfirmed items again.
  *
  *   rp_apex_new(NULL, &options, &apex, &err);
  *   rp_apex_start(apex, RP_APEX_LEARNER, 0, &err);
@@ -21,7 +23,7 @@
  *   while (rp_apex_wait(apex, 200, &done, &err) == RP_OK && !done) ... rp_apex_get_parts() ...
  *   rp_apex_free(apex);
  *
- * Any thread may make any call but rp_apex_free(). */
+ * Any thread may call any function except rp_apex_free(), which must be the last call. */
 #ifndef REPRISE_RL_APEX_H
 #define REPRISE_RL_APEX_H
 
@@ -33,69 +35,73 @@
 
 RP_BEGIN_DECLS
 
-/* What a half is made of. Borrowed for one call, except that the client must outlive the half.
- */
+/* The arguments to make an actor, a learner or a policy. The client must outlive the object.
+ * The other pointers are borrowed for one call. */
 typedef struct rp_apex_making {
     const rp_allocator *alloc;
-    const void *settings;    /* of the algorithm */
-    const rp_env_spec *spec; /* of the environment */
+    const void *settings;    /* the settings struct of the algorithm */
+    const rp_env_spec *spec; /* specification of the environment */
     rp_client *client;
-    int64_t index, actors; /* which actor, of how many */
-    rp_pcg64 *rng;         /* to copy (actor) or draw from (learner) */
+    int64_t index, actors; /* index of the actor; number of actors in all processes */
+    rp_pcg64 *rng;         /* an actor copies it; a learner draws from it */
 } rp_apex_making;
 
-/* An algorithm that Ape-X can run: two halves that go together. */
+/* An algorithm that Ape-X can run: its actor and its learner. */
 typedef struct rp_apex_algorithm {
     const char *name; /* "dqn" */
-    /* The environments of one actor. */
+    /* Returns the number of parallel environments of one actor. */
     size_t (*copies)(const void *settings);
-    /* Fills in the options of the table "replay"; max_size is the soft limit. The caller drops
-     * the signature. */
+    /* Fills in the options of the table "replay". Its max_size is a soft limit: the table may
+     * exceed it until the learner removes the excess (trim_every). The caller must release the
+     * signature. */
     rp_status (*table)(const rp_apex_making *making, rp_table_options *out, rp_error *err);
     rp_status (*new_actor)(const rp_apex_making *making, rp_wait wait, rp_actor **out,
                            rp_error *err);
     rp_status (*new_learner)(const rp_apex_making *making, rp_learner **out, rp_error *err);
-    /* A policy that needs no learner. */
+    /* Makes a policy without a learner. */
     rp_status (*new_policy)(const rp_apex_making *making, size_t rows, rp_policy **out,
                             rp_error *err);
 } rp_apex_algorithm;
 
-/* DQN; its settings are rp_dqn_settings (dqn.h), with the copies of one actor. */
+/* Return the algorithms. Their settings are rp_dqn_settings (dqn.h), rp_dpg_settings (dpg.h)
+ * and rp_sac_settings (sac.h). The setting `copies` is the number of environments of one
+ * actor. */
 RP_API const rp_apex_algorithm *rp_apex_dqn(void);
-/* DPG; its settings are rp_dpg_settings (dpg.h), with the copies of one actor. */
 RP_API const rp_apex_algorithm *rp_apex_dpg(void);
-/* SAC; its settings are rp_sac_settings (sac.h), with the copies of one actor. */
 RP_API const rp_apex_algorithm *rp_apex_sac(void);
-/* The algorithm of this name: "dqn", "dpg" or "sac". NULL if there is none. */
+/* Returns the algorithm named `name`: "dqn", "dpg" or "sac". NULL if there is none. */
 RP_API const rp_apex_algorithm *rp_apex_find(const char *name);
 
-/* Zero-initialise it; fields marked * must be set. Pointers are borrowed until the program is
- * freed. */
+/* Zero-initialise the struct. Fields marked * must be set. Pointers are borrowed until
+ * rp_apex_free(). */
 typedef struct rp_apex_options {
     const rp_apex_algorithm *algorithm; /* * */
-    const void *settings;               /* * of the algorithm */
+    const void *settings;               /* * settings struct of the algorithm */
     const rp_env_class *env_class;      /* * */
-    rp_client *client;                  /* * of a store of this process, or of servers */
-    rp_client *home; /* of the one server that has parameters and snapshots; needed if `client`
-                        has shards. NULL: `client` */
-    int64_t actors;  /* * of the whole program, 1 to RP_APEX_MAX_ACTORS */
-    int64_t most_actors; /* that rp_apex_set_actors() may ask for; 0: `actors` */
+    rp_client *client;   /* * a client of a store in this process, or of servers */
+    rp_client *home;     /* a client of the one server that has the tables "variables" and
+                            "snapshot"; must be set if `client` uses several servers (shards).
+                            NULL: `client` */
+    int64_t actors;      /* * actors of all processes, 1 to RP_APEX_MAX_ACTORS */
+    int64_t most_actors; /* largest argument of rp_apex_set_actors(); 0: `actors` */
     uint64_t seed;
-    int64_t max_steps;  /* items that the learner has seen arrive, after which it ends; 0: no
-                           end */
-    bool keep_going;    /* the evaluator does not end when the task is solved */
-    int64_t pull_every; /* steps of an actor between its pulls of parameters; 0: 400 */
-    /* Of all threads of the learner: */
-    int64_t publish_every; /* updates between publications of parameters; 0: 50 */
-    int64_t trim_every;    /* updates between removals of what is over the soft limit; 0: 100 */
-    int64_t save_every;    /* updates between snapshots of the learner; 0: 2,000 */
-    int64_t eval_episodes; /* 0: 20 */
-    int64_t confirm_episodes; /* of parameters that pass; 0: 300 */
-    double threshold;         /* mean return at which the task is solved; 0: that of the
-                                 environment. NaN: none */
-    int64_t patience_ms;      /* how long a part waits for a replay that is away; 0: 300,000 */
-    int64_t tend_ms;          /* between the learner's looks whether others have written
-                                 parameters; 0: 2,000 */
+    int64_t max_steps;  /* the learner ends when this many items have been inserted; 0: never */
+    bool keep_going;    /* the program goes on after the evaluator finds the task solved */
+    int64_t pull_every; /* steps of an actor between two fetches of parameters; 0: 400 */
+    /* The next three count the updates of all learner threads together. */
+    int64_t publish_every;    /* updates between two publications of parameters; 0: 50 */
+    int64_t trim_every;       /* updates between two removals of the items of "replay" over its
+                                 soft limit; 0: 100 */
+    int64_t save_every;       /* updates between two snapshots of the learner; 0: 2,000 */
+    int64_t eval_episodes;    /* episodes of an evaluation; 0: 20 */
+    int64_t confirm_episodes; /* episodes that confirm an evaluation over the threshold; 0:
+                                 300 */
+    double threshold;         /* mean return at which the task is solved; 0: the environment's
+                                 value. NaN: never solved */
+    int64_t patience_ms;      /* a part fails when it could not reach the replay for this long;
+                                 0: 300,000 */
+    int64_t tend_ms;          /* time between two checks of the learner whether another process
+                                 has overwritten its parameters; 0: 2,000 */
 } rp_apex_options;
 
 enum { RP_APEX_MAX_ACTORS = 4096 };
@@ -106,7 +112,7 @@ typedef enum rp_apex_role {
     RP_APEX_EVALUATOR
 } rp_apex_role;
 
-/* "learner", "actor" or "evaluator". Static. */
+/* Returns "learner", "actor" or "evaluator". Static. */
 RP_API const char *rp_apex_role_name(rp_apex_role role);
 
 typedef struct rp_apex rp_apex;
@@ -115,76 +121,82 @@ typedef struct rp_apex rp_apex;
 RP_API RP_NODISCARD rp_status rp_apex_new(const rp_allocator *alloc,
                                           const rp_apex_options *options, rp_apex **out,
                                           rp_error *err);
-/* Stops the parts, waits for their threads, and frees everything. NULL is fine. */
+/* Stops all parts, waits for their threads, and frees the program. NULL is fine. */
 RP_API void rp_apex_free(rp_apex *apex);
 
-/* Starts a part on a thread of its own; `index` is that of an actor, else 0. A part may be
- * started once. RP_INVALID, RP_EXISTS, RP_NO_RESOURCE. */
+/* Starts a part on a thread of its own. `index` is the index of an actor; for the other roles
+ * it is 0. A part may be started once. RP_INVALID, RP_EXISTS, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_apex_start(rp_apex *apex, rp_apex_role role, int64_t index,
                                             rp_error *err);
 
-/* Changes the number of actors of a program that has all of them in this process, 1 to
- * most_actors: starts those that are missing, and asks those with the largest indices to leave.
- * They write the items that they have to the replay first, which may wait for the learner; this
- * call does not. The others explore as members of the new group from their next pull of
- * parameters on. RP_INVALID, RP_NO_RESOURCE: there are fewer actors than that. */
+/* Changes the number of actors, from 1 to most_actors. All actors must be in this process.
+ * Starts the actors that are missing, or asks those with the largest indices to leave, without
+ * waiting for them. An actor that leaves first writes its pending items to the replay, which
+ * may take until the learner has drawn enough samples. The other actors adapt their exploration
+ * to the new number at their next fetch of parameters. RP_INVALID, RP_NO_RESOURCE (not all
+ * missing actors could be started). */
 RP_API RP_NODISCARD rp_status rp_apex_set_actors(rp_apex *apex, int64_t actors, rp_error *err);
 
-/* Changes the number of threads that share the updates of the learner of this process, from its
- * next update on. If it cannot have that number, it keeps the one that it has, and its part
- * says so. */
+/* Changes the number of threads that compute the updates of this process's learner, from its
+ * next update on. If the learner cannot use that number, it keeps the old one, and reports this
+ * in rp_apex_part.trouble. */
 RP_API void rp_apex_set_learners(rp_apex *apex, int64_t learners);
 
-/* Asks all parts to end: within one step, update or call to the replay. */
+/* Asks all parts to end. Each ends after its current step, update or call to the replay. */
 RP_API void rp_apex_stop(rp_apex *apex);
 
-/* Waits for at most `ms` milliseconds until something ends the program: the learner reached
- * max_steps, the evaluator found the task solved, a part failed (its status is returned, and
- * the text names the part), or rp_apex_stop(). `*done` says whether it has ended; the parts are
- * asked to end then. */
+/* Waits at most `ms` milliseconds for the end of the program. `*done` is true if the program
+ * has ended; all parts have then been asked to end. The program ends when the learner has
+ * reached max_steps, when a part fails, or by rp_apex_stop(). If keep_going is false, it also
+ * ends when the evaluator finds the task solved. Returns the status of a part that has failed;
+ * the text of the error names the part. */
 RP_API RP_NODISCARD rp_status rp_apex_wait(rp_apex *apex, int64_t ms, bool *done,
                                            rp_error *err);
 
-/* A part at one moment. Numbers that a part does not have are 0, or NaN if they are doubles. */
+/* The state of a part at one moment. A number that a part does not have is 0, or NaN if it is a
+ * double. */
 typedef struct rp_apex_part {
     rp_apex_role role;
     int64_t index;
     bool has_ended;
-    bool has_left;       /* actor: rp_apex_set_actors() has made do without it */
-    char waits_for[160]; /* "" while it works */
-    char trouble[160];   /* what fails although the part goes on; "": nothing */
-    double wait_share;   /* share of its time that it has waited since the last call, 0 to 1 */
-    int64_t version;     /* of the parameters: published, used, or evaluated last */
-    int64_t learner_steps; /* items that the learner had seen arrive when it published them */
-    int64_t steps;         /* actor: of its environments */
-    int64_t items;         /* actor: written, at its latest pull of parameters */
-    int64_t episodes;      /* actor: finished; evaluator: evaluations */
+    bool has_left;       /* actor: rp_apex_set_actors() has made it leave */
+    char waits_for[160]; /* what the part waits for; "" while it works */
+    char trouble[160];   /* a problem despite which the part goes on; "": none */
+    double wait_share;   /* fraction of the time since the last rp_apex_get_parts() that the
+                            part has waited, 0 to 1 */
+    int64_t version; /* version of the latest parameters that it published, used or evaluated */
+    int64_t learner_steps; /* items inserted when the learner published these parameters */
+    int64_t steps;         /* actor: steps of its environments */
+    int64_t items;         /* actor: items written, at its latest fetch of parameters */
+    int64_t episodes;      /* actor: finished episodes; evaluator: evaluations */
     double mean_return, mean_length; /* actor: of its latest 100 episodes; evaluator: of the
                                         latest evaluation */
-    double exploration;              /* actor */
-    rp_agent_metrics metrics;        /* learner: means of its latest updates */
-    int64_t threads;     /* learner: as rp_apex_set_learners() asked for; 0: it has not */
-    int64_t shards_away; /* learner: shards without the table, or not reached */
-    bool is_solved;      /* evaluator */
-    rp_verdict verdict;  /* evaluator: the latest; version 0: none yet */
-    rp_verdict solution; /* evaluator: the first that found the task solved */
+    double exploration;              /* actor: rp_actor.exploration */
+    rp_agent_metrics metrics;        /* learner: means over its latest updates */
+    int64_t threads;     /* learner: the number set by rp_apex_set_learners(); 0: not called */
+    int64_t shards_away; /* learner: shards without the table, or not reachable */
+    bool is_solved;      /* evaluator: it has found the task solved */
+    rp_verdict verdict;  /* evaluator: the latest verdict; version 0: none yet */
+    rp_verdict solution; /* evaluator: the first verdict that found the task solved */
 } rp_apex_part;
 
-/* Writes the parts of this process, in the order in which they were started: at most
- * `capacity`. Returns their number. */
+/* Writes the states of the parts of this process, in the order in which they were started, but
+ * at most `capacity`. Returns the number written. */
 RP_API size_t rp_apex_get_parts(rp_apex *apex, rp_apex_part *out, size_t capacity);
 
-/* Sums up parts: the progress of a run (run_log.h) since the program was made. `last` is the
- * progress before, or NULL; rates are since then. What these parts do not know is NaN. */
+/* Computes the progress of the run (run_log.h) from the states of parts. Rates are over the
+ * time since `last`, the previous progress, or since rp_apex_new() if `last` is NULL. Numbers
+ * that these parts do not know are NaN. */
 RP_API rp_run_progress rp_apex_progress(const rp_apex *apex, const rp_apex_part *parts,
                                         size_t count, const rp_run_progress *last);
 
-/* Copies the parameters that solved the task, or else the latest that this process has seen.
- * Returns false if there are none. `count` must be rp_apex_parameter_count(). */
+/* Copies the parameters that solved the task. If it is not solved, copies the latest parameters
+ * that this process has seen. Returns false if there are none. `count` must be
+ * rp_apex_parameter_count(). */
 RP_API bool rp_apex_get_parameters(rp_apex *apex, rp_real *out, size_t count);
 RP_API size_t rp_apex_parameter_count(const rp_apex *apex);
 
-/* The mean return at which the task is solved; NaN: none. */
+/* Returns the mean return at which the task is solved; NaN: it is never solved. */
 RP_API double rp_apex_get_threshold(const rp_apex *apex);
 
 RP_END_DECLS

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Crews: threads that take turns at work until they are paused, for asynchronous learners.
+/* Crews: threads that repeat a function until they are paused, for asynchronous learners. The
+ * threads are the members of the crew, and one call of the function is a turn.
  *
- * A new crew is paused. The caller may use what the members work on while the crew is paused.
- * One thread at a time may use a crew. After fork() the child has no threads of the crew: it
- * must not use it, nor free it. */
+ * A new crew is paused. The caller may access the data of the members only while the crew is
+ * paused. One thread at a time may use a crew. After fork(), the child has no threads of the
+ * crew, so the child must neither use nor free the crew. */
 #ifndef REPRISE_RL_CREW_H
 #define REPRISE_RL_CREW_H
 
@@ -15,28 +16,30 @@ typedef struct rp_crew rp_crew;
 
 enum { RP_CREW_MAX_SIZE = 64 };
 
-/* One turn of a member, on the member's thread. It must not wait for long: a pause waits for
- * it.
- * RP_DEADLINE: there was nothing to do. After another failure the member makes no turn until
- * the crew is resumed. */
+/* One turn of a member, on the member's thread. A turn must not wait for long, because a pause
+ * waits for it. Returns RP_DEADLINE if there was nothing to do. After another failure the
+ * member makes no turn until the crew is resumed. */
 typedef rp_status rp_crew_turn(void *ctx, size_t member, rp_error *err);
 
-/* Makes a crew of members 0 to `size` - 1, at least 1 and at most RP_CREW_MAX_SIZE. Returns
- * owned. RP_INVALID, RP_NO_RESOURCE (memory, or no thread can be started). */
+/* Makes a crew of `size` members, 1 to RP_CREW_MAX_SIZE, with the numbers 0 to `size` - 1.
+ * Returns owned. RP_INVALID, RP_NO_RESOURCE (memory, or no thread can be started). */
 RP_API RP_NODISCARD rp_status rp_crew_new(const rp_allocator *alloc, size_t size,
                                           rp_crew_turn *turn, void *ctx, rp_crew **out,
                                           rp_error *err);
-/* Waits for the turns that are under way, ends the threads and frees the crew. NULL is fine. */
+/* Waits until every member has ended its turn, then ends the threads and frees the crew. NULL
+ * is fine. */
 RP_API void rp_crew_free(rp_crew *crew);
 
-/* Lets the members work, unless they do; those that failed try again. */
+/* Resumes a paused crew, and lets members that have failed make turns again. Other members of a
+ * running crew just continue. */
 RP_API void rp_crew_resume(rp_crew *crew);
 
-/* Waits for the turns that are under way; then no member works. What members wrote is visible
- * to the caller. */
+/* Waits until every member has ended its turn. No member makes another turn before the crew is
+ * resumed. The caller sees what the members wrote. */
 RP_API void rp_crew_pause(rp_crew *crew);
 
-/* The first failure since the crew was last resumed; RP_OK: none. Does not wait for turns. */
+/* Returns the status of the first failure since the crew was last resumed, or RP_OK if there is
+ * none. Does not wait for turns. */
 RP_API RP_NODISCARD rp_status rp_crew_check(rp_crew *crew, rp_error *err);
 
 RP_END_DECLS

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DPG: a deterministic policy and a critic for environments with continuous actions (Silver et
- * al. 2014; DDPG, Lillicrap et al. 2016), as Ape-X has it (Horgan et al. 2018, section 3.2 and
- * appendix D): n-step targets, sampling by TD error with importance weights, eviction by
- * priority, independent noise.
+ * al. 2014; DDPG, Lillicrap et al. 2016). This is the variant of Ape-X (Horgan et al. 2018,
+ * section 3.2 and appendix D), with n-step targets, sampling by TD error with importance
+ * weights, eviction by priority, and independent noise.
  *
- *   policy   u = tanh(...) of an observation, one number from -1 to 1 for each action; the
- *            action is u scaled to the bounds of the environment
- *   critic   Q(o, u), of an observation and an action from -1 to 1
+ *   policy   maps an observation o to u = tanh(...), with one component from -1 to 1 for each
+ *            dimension of an action; the action is u scaled to the bounds of the environment
+ *   critic   Q(o, u)
  *
- * Parameters are one array: those of the policy, then those of the critic. A policy needs the
- * first part only, but its parameter_count is that of both.
+ * All parameters are in one array: first the policy's, then the critic's. A policy object
+ * (agent.h) takes the whole array, although it uses only the policy's part.
  *
- * docs/agents/dpg.md has curves, the command, and the differences from the papers. */
+ * docs/agents/dpg.md has learning curves, the command that made them, and the differences from
+ * the papers. */
 #ifndef REPRISE_RL_DPG_H
 #define REPRISE_RL_DPG_H
 
@@ -24,113 +25,122 @@
 
 RP_BEGIN_DECLS
 
-/* Every setting. rp_dpg_settings_init() fills in the defaults, or the values that solve an
- * environment (docs/agents/dpg.md); dpg_settings.h lists them, with bounds. */
+/* All settings. rp_dpg_settings_init() fills in the defaults, or the values that solve an
+ * environment (docs/agents/dpg.md). dpg_settings.h lists the defaults and bounds. */
 typedef struct rp_dpg_settings {
-    int64_t copies; /* environments stepped as one group */
-    int64_t hidden; /* units of a hidden layer */
-    int64_t layers; /* hidden layers of each network */
-    bool normalize; /* networks see observations scaled from their bounds to -1 .. 1; numbers
-                       without bounds as they are */
-    int64_t n_step;
-    double discount;     /* of rewards a step later */
+    int64_t copies;      /* parallel environments, stepped as one group */
+    int64_t hidden;      /* units of a hidden layer */
+    int64_t layers;      /* hidden layers of each network */
+    bool normalize;      /* networks read observations scaled from their bounds to [-1, 1];
+                            elements without finite bounds are not scaled */
+    int64_t n_step;      /* rewards in a target */
+    double discount;     /* discount per step */
     double reward_scale; /* rewards are multiplied by this */
-    double rate;         /* of Adam for the critic */
-    double policy_rate;  /* of Adam for the policy */
-    double adam_epsilon; /* of Adam */
-    double max_norm;     /* gradients of each network are scaled down to this norm; 0: never */
-    double max_slope;    /* each number of dQ/da is clipped to +- this; 0: never */
-    double huber;        /* the critic's loss is linear beyond this error; 0: the square */
-    int64_t batch;       /* items of an update */
-    int64_t steps_per_update;
+    double rate;         /* learning rate of Adam for the critic */
+    double policy_rate;  /* learning rate of Adam for the policy */
+    double adam_epsilon; /* epsilon of Adam */
+    double max_norm;  /* gradients of each network are clipped to this norm; 0: no clipping */
+    double max_slope; /* each component of dQ/du is clipped to +- this; 0: no clipping */
+    double huber;     /* Huber loss of the critic, linear beyond this error; 0: squared */
+    int64_t batch;    /* items in a batch */
+    int64_t steps_per_update; /* items inserted per update */
     int64_t start;            /* items in the replay before the first update */
-    int64_t capacity;         /* items in the replay */
-    bool prioritized;         /* otherwise all items are equally likely */
-    double priority_exponent; /* alpha */
-    double weight_exponent;   /* beta, of importance weights of the critic's loss */
-    double evict_exponent;    /* a full replay evicts items with probability priority to this
-                                 power, negative; 0: the oldest */
-    int64_t target_every;     /* updates between changes of the target networks */
-    double target_rate;       /* 1: they are replaced; less: they move by this share */
-    double noise;             /* deviation of the noise added to u */
-    double noise_memory;      /* correlation of the noise with that of the step before. 0: it is
-                                 independent; more: an Ornstein-Uhlenbeck process with the same
-                                 deviation, new in every episode */
+    int64_t capacity;         /* most items in the replay */
+    bool prioritized;         /* true: sample by TD error; false: sample uniformly */
+    double priority_exponent; /* exponent of priorities, alpha */
+    double weight_exponent;   /* exponent of importance weights of the critic's loss, beta */
+    double evict_exponent;    /* <= 0. A full replay evicts items with a probability
+                                 proportional to priority^evict_exponent; 0: it evicts the
+                                 oldest item */
+    int64_t target_every;     /* updates between two updates of the target networks */
+    double target_rate;       /* target += target_rate * (online - target); 1: copy */
+    double noise;             /* standard deviation of the noise that is added to u */
+    double noise_memory;      /* correlation of the noise with that of the step before. 0: noise
+                                 is independent. Over 0: an Ornstein-Uhlenbeck process with the
+                                 same standard deviation, restarted in every episode */
     double max_loss;          /* a loss over this means that the run has diverged */
-    int64_t learners;         /* threads that share each update */
+    int64_t learners;         /* learner threads, which work together on each batch */
 } rp_dpg_settings;
 
 enum { RP_DPG_SETTINGS = 27, RP_DPG_OWN_SETTINGS = 6 };
 
-/* The settings as a table (settings.h). Static. */
+/* Returns the settings as a table (settings.h). Static. */
 RP_API const rp_settings_table *rp_dpg_settings_table(void);
 
-/* rp_settings_init() and rp_settings_check() of that table. */
+/* Call rp_settings_init() and rp_settings_check() with that table. */
 RP_API void rp_dpg_settings_init(rp_dpg_settings *settings, const char *env_name);
 RP_API RP_NODISCARD rp_status rp_dpg_settings_check(const rp_dpg_settings *settings,
                                                     rp_error *err);
 
-/* What an agent works with. All of it is borrowed and must outlive the agent. */
+/* The arguments of rp_dpg_new(). The store, the client and the arrays of bounds in `spec` must
+ * outlive the agent. */
 typedef struct rp_dpg_options {
     const rp_dpg_settings *settings; /* copied */
-    const rp_env_spec *spec;         /* of the environment */
-    rp_store *store;                 /* gets a table "replay", or has it from a snapshot */
-    rp_client *client;               /* of that store */
-    uint64_t seed;                   /* of parameters and exploration */
+    const rp_env_spec *spec;         /* of the environment; copied */
+    rp_store *store;   /* the table "replay" is added if it is missing in the store */
+    rp_client *client; /* a client of that store */
+    uint64_t seed;     /* of the initial parameters and of exploration */
 } rp_dpg_options;
 
-/* Makes an agent, and its table if the store has none: an actor and a learner on one thread,
- * whose result depends only on the settings, the seed and the observations. `alloc` NULL is
+/* Makes an agent: an actor and a learner that run on the caller's thread. Runs with the same
+ * settings, seed and observations are equal bit by bit. `alloc` NULL means
  * rp_allocator_default(). Returns owned.
- * RP_INVALID (a setting; an environment that DPG cannot learn), RP_NO_RESOURCE, or a status of
- * the store. */
+ * RP_INVALID (a bad setting, or an environment that DPG cannot learn: see rp_dpg_new_net()),
+ * RP_NO_RESOURCE, or a status of the store. */
 RP_API RP_NODISCARD rp_status rp_dpg_new(const rp_allocator *alloc,
                                          const rp_dpg_options *options, rp_agent **out,
                                          rp_error *err);
 
-/* What an actor works with. The pointers are borrowed; the client must outlive the actor. */
+/* The arguments of rp_dpg_actor_new(). The client and the arrays of bounds in `spec` must
+ * outlive the actor. */
 typedef struct rp_dpg_actor_options {
-    const rp_dpg_settings *settings; /* copied; its copies are those of this actor */
+    const rp_dpg_settings *settings; /* copied; `copies` is the number of this actor's
+                                        environments */
     const rp_env_spec *spec;
     rp_client *client;    /* of a server or a store that has the table "replay" */
-    bool settled;         /* items are in the table when observe() returns */
-    size_t max_in_flight; /* items of a copy that may be unconfirmed; 0: 1,000 */
-    const rp_pcg64 *rng;  /* copied: the stream of noise */
+    bool settled;         /* true: items are in the table when observe() returns. Needs a client
+                             of a store in this process */
+    size_t max_in_flight; /* observe() waits while one environment has more unconfirmed items
+                             than this; 0: 1,000 */
+    const rp_pcg64 *rng;  /* the random stream of the noise; copied */
 } rp_dpg_actor_options;
 
-/* Makes the half that acts. `wait` is for the signature of the table. Returns owned.
+/* Makes the actor of a DPG agent. `wait` limits the wait for the signature of the table.
+ * Returns owned.
  * RP_INVALID, RP_NO_RESOURCE, or a status of the client. */
 RP_API RP_NODISCARD rp_status rp_dpg_actor_new(const rp_allocator *alloc,
                                                const rp_dpg_actor_options *options,
                                                rp_wait wait, rp_actor **out, rp_error *err);
 
-/* What a learner works with. The pointers are borrowed; the client must outlive the learner. */
+/* The arguments of rp_dpg_learner_new(). The client and the arrays of bounds in `spec` must
+ * outlive the learner. */
 typedef struct rp_dpg_learner_options {
     const rp_dpg_settings *settings; /* copied */
     const rp_env_spec *spec;         /* copied */
     rp_client *client;
-    rp_store *store;   /* of the client: batches are drawn from its table on the caller's
-                          thread. NULL: a sampler of the client prefetches them */
-    size_t mutate_for; /* updates whose priorities are sent in one call; 0: 1 */
-    rp_pcg64 *rng;     /* of the first parameters; goes on */
+    rp_store *store;   /* the store that the client uses: batches are drawn from its table on
+                          the caller's thread. NULL: a sampler of the client prefetches them */
+    size_t mutate_for; /* send the priorities of this many updates in one call; 0: 1 */
+    rp_pcg64 *rng;     /* draws the initial parameters; the call advances it */
 } rp_dpg_learner_options;
 
-/* Makes the half that learns. Without a store the table need not exist yet. Returns owned.
+/* Makes the learner of a DPG agent. If `store` is NULL, the table may be created later. Returns
+ * owned.
  * RP_INVALID, RP_NO_RESOURCE, RP_NOT_FOUND (the store has no table "replay"). */
 RP_API RP_NODISCARD rp_status rp_dpg_learner_new(const rp_allocator *alloc,
                                                  const rp_dpg_learner_options *options,
                                                  rp_learner **out, rp_error *err);
 
-/* Fills in the options of the table "replay", as rp_dqn_table() does; items are evicted by
- * priority. The caller drops the signature with rp_signature_unref().
+/* Fills in the options of the table "replay", as rp_dqn_table() does (dqn.h), with eviction by
+ * priority. The caller must release the signature with rp_signature_unref().
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_dpg_table(const rp_dpg_settings *settings,
                                            const rp_env_spec *spec, double slack,
                                            rp_table_options *out, rp_error *err);
 
-/* Make the networks of these settings. Return owned.
- * RP_INVALID (a setting; an environment whose actions are not a box with finite bounds, or
- * whose observations are not floats), RP_NO_RESOURCE. */
+/* Make the policy network and the critic network that these settings define. Return owned.
+ * RP_INVALID (a bad setting; an environment whose actions are not continuous with finite
+ * bounds, or whose observations are not float32), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_dpg_new_net(const rp_allocator *alloc,
                                              const rp_dpg_settings *settings,
                                              const rp_env_spec *spec, rp_net **out,
@@ -140,16 +150,18 @@ RP_API RP_NODISCARD rp_status rp_dpg_new_critic(const rp_allocator *alloc,
                                                 const rp_env_spec *spec, rp_net **out,
                                                 rp_error *err);
 
-/* Makes a policy of the policy network `net` for at most `rows` rows. Borrows `net` until it is
- * freed; copies `settings` and `spec`. Returns owned. RP_NO_RESOURCE. */
+/* Makes a policy that runs the policy network `net` on at most `rows` rows. `net` and the
+ * arrays of bounds in `spec` must outlive the policy. Returns owned. RP_INVALID,
+ * RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_dpg_new_policy(const rp_allocator *alloc, const rp_net *net,
                                                 const rp_dpg_settings *settings,
                                                 const rp_env_spec *spec, size_t rows,
                                                 rp_policy **out, rp_error *err);
 
-/* Writes the policy network and its parameters to an ONNX file (onnx.h) whose observations and
- * actions are those of the environment: "outputs" are from -1 to 1, "actions" are scaled to the
- * bounds. RP_INVALID, RP_NO_RESOURCE, RP_UNAVAILABLE. */
+/* Writes the policy network and its parameters to an ONNX file (onnx.h). The file's model reads
+ * observations of the environment. Its output "outputs" is u, from -1 to 1, and "actions" is u
+ * scaled to the bounds of the environment.
+ * RP_INVALID, RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_API RP_NODISCARD rp_status rp_dpg_save_onnx(const rp_allocator *alloc, const rp_net *net,
                                                const rp_dpg_settings *settings,
                                                const rp_env_spec *spec, const rp_real *params,

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every setting of DPG in one list: kind, field of rp_dpg_settings (dpg.h), name for people,
- * default, bounds, one line about it. A program that shows or reads settings expands the list
- * with a macro of its own. */
+/* All settings of DPG as one X-macro list. An entry has a kind (settings.h), the field of
+ * rp_dpg_settings (dpg.h), the name in options and files, the default, the lower and the upper
+ * bound, and a description. A program that shows or reads settings expands the list with a
+ * macro of its own. */
 #ifndef REPRISE_RL_DPG_SETTINGS_H
 #define REPRISE_RL_DPG_SETTINGS_H
 
 /* clang-format off */
 #define RP_DPG_SETTING_LIST(X) RP_DPG_SHARED_SETTING_LIST(X) RP_DPG_OWN_SETTING_LIST(X)
 
-/* Settings that DQN has as well, with defaults of their own. */
+/* Settings that DQN has, too. The defaults are those of DPG. */
 #define RP_DPG_SHARED_SETTING_LIST(X)                                                          \
     X(INTEGER, copies, "copies", 8, 1, 4096, "environments stepped as one group")              \
     X(INTEGER, hidden, "hidden", 64, 1, 65536, "units of a hidden layer")                      \
     X(INTEGER, layers, "layers", 2, 0, 16, "hidden layers of each network")                    \
     X(INTEGER, n_step, "n-step", 3, 1, 64, "rewards in a target")                              \
-    X(NUMBER, discount, "discount", 0.99, 0, 1, "of a reward one step later")                  \
+    X(NUMBER, discount, "discount", 0.99, 0, 1, "discount factor per step")                    \
     X(NUMBER, reward_scale, "reward-scale", 0.1, 1e-9, 1e9, "factor of all rewards")           \
     X(NUMBER, rate, "rate", 1e-3, 1e-12, 1e12, "learning rate of Adam for the critic")         \
     X(NUMBER, adam_epsilon, "adam-epsilon", 1e-8, 1e-12, 1, "epsilon of Adam")                 \
@@ -31,18 +32,18 @@
     X(INTEGER, target_every, "target-every", 100, 1, 1000000000,                               \
       "updates between changes of the target nets")                                            \
     X(NUMBER, target_rate, "target-rate", 1, 1e-9, 1,                                          \
-      "target nets move by this share; 1: copy")                                               \
+      "soft update rate of the target nets; 1: copy")                                          \
     X(NUMBER, max_loss, "max-loss", 1e6, 1e-9, 1e30, "loss from which a run has diverged") \
     X(INTEGER, learners, "learners", 1, 1, 64, "threads that learn together")
 
-/* Settings that DQN has not. */
+/* Settings that DQN does not have. */
 #define RP_DPG_OWN_SETTING_LIST(X)                                                             \
     X(SWITCH, normalize, "normalize", true, 0, 1, "scale observations by their bounds")        \
     X(NUMBER, policy_rate, "policy-rate", 1e-3, 1e-12, 1e12, "rate of Adam for the policy")    \
     X(NUMBER, max_slope, "max-slope", 1, 0, 1e9, "clip dQ/da to +- this; 0: never")            \
     X(NUMBER, evict_exponent, "evict-exponent", -0.4, -10, 0,                                  \
       "evict by priority to this power; 0: oldest")                                            \
-    X(NUMBER, noise, "noise", 0.3, 0, 100, "deviation of the noise; actions are -1 to 1")      \
+    X(NUMBER, noise, "noise", 0.3, 0, 100, "std of the noise; actions are -1 to 1")            \
     X(NUMBER, noise_memory, "noise-memory", 0, 0, 0.9999,                                      \
       "correlation of noise with the step before")
 /* clang-format on */

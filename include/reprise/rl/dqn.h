@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DQN (Mnih et al. 2015) for environments with discrete actions, with the improvements that are
- * worth their lines, each of them an option:
+/* DQN (Mnih et al. 2015) for environments with discrete actions, with four well-known
+ * improvements. Each is a setting:
  *
- *   double_q      the online network picks the next action, the target network rates it (van
- *                 Hasselt et al. 2016)
+ *   double_q      the online network selects the next action, and the target network evaluates
+ *                 it (van Hasselt et al. 2016)
  *   dueling       one stream for the value of a state, one for the advantages of the actions
  *                 (Wang et al. 2016)
- *   n_step        targets of n rewards and one estimate (Sutton 1988)
+ *   n_step        targets of n rewards and one bootstrapped value (Sutton 1988)
  *   prioritized   sampling by TD error, with importance weights (Schaul et al. 2016)
  *
- * The agent writes items through an adder (adder.h) into a table of a store of this process,
- * samples batches from the table, and sets priorities in it. The table's rate limiter decides
- * when an update is due. All of this is on the caller's thread, except that several `learners`
- * have threads of their own. Unless learners are asynchronous, the result of the agent
- * depends only on the settings, the seed and the observations: two runs are equal bit by bit.
+ * The agent writes items through an adder (adder.h) to the table "replay" of a store in this
+ * process, samples batches from the table, and updates their priorities. The table's rate
+ * limiter decides when an update is due. All of this runs on the caller's thread. If the
+ * setting `learners` is over 1, there are further threads that learn. If `async_learners` is
+ * false, runs with the same settings, seed and observations are equal bit by bit.
  *
- * The two halves of the agent can be used alone, also in processes of their own: an actor
- * (actor.h) and a learner (learner.h) that share nothing but a replay and parameters. The agent
- * is both of them on one store.
+ * The agent consists of an actor (actor.h) and a learner (learner.h). A program can also use
+ * each of them alone, for example in processes of their own. They then have only a replay and
+ * the parameters in common.
  *
- * docs/agents/dqn.md has curves, the command, and the differences from the papers. */
+ * docs/agents/dqn.md has learning curves, the command that made them, and the differences from
+ * the papers. */
 #ifndef REPRISE_RL_DQN_H
 #define REPRISE_RL_DQN_H
 
@@ -32,134 +33,141 @@
 
 RP_BEGIN_DECLS
 
-/* Every setting. rp_dqn_settings_init() fills in the defaults, or the values that solve an
- * environment (docs/agents/dqn.md); dqn_settings.h lists them, with bounds. */
+/* All settings. rp_dqn_settings_init() fills in the defaults, or the values that solve an
+ * environment (docs/agents/dqn.md). dqn_settings.h lists the defaults and bounds. */
 typedef struct rp_dqn_settings {
-    int64_t copies; /* environments stepped as one group */
-    int64_t hidden; /* units of a hidden layer */
-    int64_t layers; /* hidden layers, after the convolutions if observations are images */
-    bool dueling;
-    bool double_q;
-    int64_t n_step;
-    double discount;     /* of rewards a step later */
+    int64_t copies;      /* parallel environments, stepped as one group */
+    int64_t hidden;      /* units of a hidden layer */
+    int64_t layers;      /* hidden layers, after the convolutions if observations are images */
+    bool dueling;        /* see above */
+    bool double_q;       /* see above */
+    int64_t n_step;      /* rewards in a target */
+    double discount;     /* discount per step */
     double reward_scale; /* rewards are multiplied by this */
-    bool rmsprop;        /* centred RMSProp with a decay of .95; otherwise Adam */
-    double rate;         /* of the optimizer */
-    double adam_epsilon; /* of the optimizer */
-    double max_norm;     /* gradients are scaled down to this norm; 0: never */
-    double huber;        /* the loss is linear beyond this error; 0: the square everywhere */
-    int64_t batch;       /* items of an update */
-    int64_t steps_per_update;
+    bool rmsprop;        /* true: centred RMSProp with a decay of .95; false: Adam */
+    double rate;         /* learning rate */
+    double adam_epsilon; /* epsilon of the optimizer */
+    double max_norm;     /* gradients are clipped to this norm; 0: no clipping */
+    double huber;        /* Huber loss, linear beyond this error; 0: squared error */
+    int64_t batch;       /* items in a batch */
+    int64_t steps_per_update; /* items inserted per update */
     int64_t start;            /* items in the replay before the first update */
-    int64_t capacity;         /* items in the replay */
-    bool prioritized;         /* otherwise all items are equally likely */
-    double priority_exponent; /* alpha */
-    double weight_exponent;   /* beta, of importance weights */
-    int64_t target_every;     /* updates between changes of the target network */
-    double target_rate;       /* 1: it is replaced; less: it moves by this share */
-    bool ladder; /* copy i of N explores with .4^(1 + 7 i / (N - 1)), for ever (Horgan
-                    et al. 2018); otherwise all explore by the schedule below */
+    int64_t capacity;         /* most items in the replay */
+    bool prioritized;         /* true: sample by TD error; false: sample uniformly */
+    double priority_exponent; /* exponent of priorities, alpha */
+    double weight_exponent;   /* exponent of importance weights, beta */
+    int64_t target_every;     /* updates between two updates of the target network */
+    double target_rate;       /* target += target_rate * (online - target); 1: copy */
+    bool ladder;              /* true: environment i of N always explores with the epsilon
+                                 .4^(1 + 7 i / (N - 1)) (Horgan et al. 2018); false: epsilon
+                                 falls linearly from epsilon_first to epsilon_last */
     double epsilon_first, epsilon_last;
-    int64_t epsilon_steps; /* over which epsilon falls from first to last, linearly */
+    int64_t epsilon_steps; /* environment steps until epsilon_last is reached */
     double max_loss;       /* a loss over this means that the run has diverged */
-    int64_t learners;      /* threads that share each update, or, if asynchronous, make updates
-                              of their own */
-    bool async_learners;   /* each learner draws its own batches, and applies its gradient when
-                              it is ready; runs are not reproducible. Not with one learner */
+    int64_t learners;      /* learner threads. They work together on each batch, unless
+                              async_learners is set */
+    bool async_learners;   /* each learner draws its own batches, and applies its gradients as
+                              soon as they are computed. Runs are then not reproducible. Has no
+                              effect with one learner */
 } rp_dqn_settings;
 
 enum { RP_DQN_SETTINGS = 29 };
 
-/* The settings as a table (settings.h). Static. */
+/* Returns the settings as a table (settings.h). Static. */
 RP_API const rp_settings_table *rp_dqn_settings_table(void);
 
-/* rp_settings_init() and rp_settings_check() of that table. */
+/* Call rp_settings_init() and rp_settings_check() with that table. */
 RP_API void rp_dqn_settings_init(rp_dqn_settings *settings, const char *env_name);
 RP_API RP_NODISCARD rp_status rp_dqn_settings_check(const rp_dqn_settings *settings,
                                                     rp_error *err);
 
-/* What an agent works with. All of it is borrowed and must outlive the agent. */
+/* The arguments of rp_dqn_new(). The store and the client must outlive the agent. */
 typedef struct rp_dqn_options {
     const rp_dqn_settings *settings; /* copied */
-    const rp_env_spec *spec;         /* of the environment; its bounds are not used */
-    rp_store *store;                 /* gets a table "replay", or has it from a snapshot */
-    rp_client *client;               /* of that store */
-    uint64_t seed;                   /* of parameters and exploration */
+    const rp_env_spec *spec;         /* of the environment; copied; its bounds are not used */
+    rp_store *store;   /* the table "replay" is added if it is missing in the store */
+    rp_client *client; /* a client of that store */
+    uint64_t seed;     /* of the initial parameters and of exploration */
 } rp_dqn_options;
 
-/* Makes an agent, and its table if the store has none. `alloc` NULL is rp_allocator_default().
- * Returns owned.
- * RP_INVALID (a setting; an environment whose actions are not discrete), RP_NO_RESOURCE, or a
- * status of the store. */
+/* Makes an agent. `alloc` NULL means rp_allocator_default(). Returns owned.
+ * RP_INVALID (a bad setting, or an environment whose actions are not discrete), RP_NO_RESOURCE,
+ * or a status of the store. */
 RP_API RP_NODISCARD rp_status rp_dqn_new(const rp_allocator *alloc,
                                          const rp_dqn_options *options, rp_agent **out,
                                          rp_error *err);
 
-/* What an actor works with. The pointers are borrowed; the client must outlive the actor. */
+/* The arguments of rp_dqn_actor_new(). The client and `priority` must outlive the actor. */
 typedef struct rp_dqn_actor_options {
-    const rp_dqn_settings *settings; /* copied; its copies are those of this actor */
+    const rp_dqn_settings *settings; /* copied; `copies` is the number of this actor's
+                                        environments */
     const rp_env_spec *spec;         /* copied */
     rp_client *client;               /* of a server or a store that has the table "replay" */
-    /* The place of this actor's copies on the ladder of epsilons. All actors together have
-     * all_copies copies; those of this actor begin with number first_copy, from 0. all_copies
-     * 0: there is no other actor. If there is only one copy in all, it draws its epsilon from a
-     * ladder of eight for each episode. */
+    /* The position of this actor's environments on the ladder of epsilons. All actors together
+     * have all_copies environments, of which this actor's are numbered from first_copy on.
+     * all_copies 0 means that there is no other actor. If there is only one environment in all,
+     * it draws its epsilon anew for each episode, from a ladder of eight. */
     int64_t first_copy, all_copies;
-    /* The priority of new items, read when an item is made. NULL: the TD error of the actor's
-     * own Q-values. */
+    /* The initial priority of items, read whenever an item is made. NULL: the priority is the
+     * absolute TD error by the actor's own Q-values. */
     const double *priority;
-    bool settled;         /* items are in the table when observe() returns */
-    size_t max_in_flight; /* items of a copy that may be unconfirmed; 0: 1,000 */
-    const rp_pcg64 *rng;  /* copied: the stream of exploration */
+    bool settled;         /* true: items are in the table when observe() returns. Needs a client
+                             of a store in this process */
+    size_t max_in_flight; /* observe() waits while one environment has more unconfirmed items
+                             than this; 0: 1,000 */
+    const rp_pcg64 *rng;  /* the random stream of exploration; copied */
 } rp_dqn_actor_options;
 
-/* Makes the half that acts. `wait` is for the signature of the table. Returns owned.
+/* Makes the actor of a DQN agent. `wait` limits the wait for the signature of the table.
+ * Returns owned.
  * RP_INVALID, RP_NO_RESOURCE, or a status of the client. */
 RP_API RP_NODISCARD rp_status rp_dqn_actor_new(const rp_allocator *alloc,
                                                const rp_dqn_actor_options *options,
                                                rp_wait wait, rp_actor **out, rp_error *err);
 
-/* What a learner works with. The pointers are borrowed; the client must outlive the learner. */
+/* The arguments of rp_dqn_learner_new(). The client must outlive the learner. */
 typedef struct rp_dqn_learner_options {
     const rp_dqn_settings *settings; /* copied */
     const rp_env_spec *spec;         /* copied */
     rp_client *client;
     rp_store *store;   /* the store that the client uses: batches are drawn from its table on
                           the caller's thread. NULL: a sampler of the client prefetches them */
-    size_t mutate_for; /* updates whose priorities are sent in one call; 0: 1 */
-    rp_pcg64 *rng; /* draws the initial parameters, which advances it; used by this call only */
+    size_t mutate_for; /* send the priorities of this many updates in one call; 0: 1 */
+    rp_pcg64 *rng;     /* draws the initial parameters; the call advances it */
 } rp_dqn_learner_options;
 
-/* Makes the half that learns. Without a store the table need not exist yet. Returns owned.
+/* Makes the learner of a DQN agent. If `store` is NULL, the table may be created later. Returns
+ * owned.
  * RP_INVALID, RP_NO_RESOURCE, RP_NOT_FOUND (the store has no table "replay"). */
 RP_API RP_NODISCARD rp_status rp_dqn_learner_new(const rp_allocator *alloc,
                                                  const rp_dqn_learner_options *options,
                                                  rp_learner **out, rp_error *err);
 
-/* Fills in the options of the table "replay": its rate limiter keeps the number of samples
- * near batch / steps_per_update for each item. The two may differ by the samples for n_step
- * items of each copy, by one batch, and by `slack` samples more. The name is static; the caller
- * drops the signature with rp_signature_unref().
+/* Fills in the options of the table "replay". Its rate limiter keeps the ratio of samples to
+ * inserts at batch / steps_per_update. The number of samples may deviate from this ratio by one
+ * batch, plus the samples for n_step inserts of each environment, plus `slack`. The name in the
+ * options is static. The caller must release the signature with rp_signature_unref().
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_dqn_table(const rp_dqn_settings *settings,
                                            const rp_env_spec *spec, double slack,
                                            rp_table_options *out, rp_error *err);
 
-/* Makes the network of these settings: to load parameters (safetensors.h), or to export them.
- * Returns owned. RP_INVALID, RP_NO_RESOURCE. */
+/* Makes the network that these settings define, for example to load parameters (safetensors.h)
+ * or to export them. Returns owned. RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_dqn_new_net(const rp_allocator *alloc,
                                              const rp_dqn_settings *settings,
                                              const rp_env_spec *spec, rp_net **out,
                                              rp_error *err);
 
-/* Makes a policy of that network for at most `rows` rows. Borrows `net` and `spec` until it is
- * freed. Returns owned. RP_INVALID, RP_NO_RESOURCE. */
+/* Makes a policy that runs `net`, made by rp_dqn_new_net(), on at most `rows` rows. Borrows
+ * `net` until the policy is freed; copies `spec`. Returns owned. RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_dqn_new_policy(const rp_allocator *alloc, const rp_net *net,
                                                 const rp_env_spec *spec, size_t rows,
                                                 rp_policy **out, rp_error *err);
 
-/* Writes that network and its parameters to an ONNX file (onnx.h) whose observations are those
- * of the environment: "outputs" are the values of the actions, "actions" the greedy ones.
+/* Writes `net`, made by rp_dqn_new_net(), and its parameters to an ONNX file (onnx.h). The
+ * file's model reads observations of the environment. Its output "outputs" has the values of
+ * the actions, and "actions" the greedy actions.
  * RP_INVALID, RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_API RP_NODISCARD rp_status rp_dqn_save_onnx(const rp_allocator *alloc, const rp_net *net,
                                                const rp_env_spec *spec, const rp_real *params,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every setting of DQN in one list: kind, field of rp_dqn_settings (dqn.h), name for people,
- * default, bounds, one line about it. A program that shows or reads settings expands the list
- * with a macro of its own. */
+/* All settings of DQN as one X-macro list. An entry has a kind (settings.h), the field of
+ * rp_dqn_settings (dqn.h), the name in options and files, the default, the lower and the upper
+ * bound, and a description. A program that shows or reads settings expands the list with a
+ * macro of its own. */
 #ifndef REPRISE_RL_DQN_SETTINGS_H
 #define REPRISE_RL_DQN_SETTINGS_H
 
@@ -13,7 +14,7 @@
     X(SWITCH, dueling, "dueling", true, 0, 1, "streams for value and advantages")              \
     X(SWITCH, double_q, "double-q", true, 0, 1, "online network picks the next action")        \
     X(INTEGER, n_step, "n-step", 5, 1, 64, "rewards in a target")                              \
-    X(NUMBER, discount, "discount", 0.99, 0, 1, "of a reward one step later")                  \
+    X(NUMBER, discount, "discount", 0.99, 0, 1, "discount factor per step")                    \
     X(NUMBER, reward_scale, "reward-scale", 1, 1e-9, 1e9, "factor of all rewards")             \
     X(SWITCH, rmsprop, "rmsprop", false, 0, 1, "centred RMSProp in place of Adam")             \
     X(NUMBER, rate, "rate", 2e-3, 1e-12, 1e12, "learning rate of the optimizer")               \
@@ -31,8 +32,8 @@
     X(INTEGER, target_every, "target-every", 100, 1, 1000000000,                               \
       "updates between changes of the target net")                                             \
     X(NUMBER, target_rate, "target-rate", 1, 1e-9, 1,                                          \
-      "target net moves by this share; 1: copy")                                               \
-    X(SWITCH, ladder, "ladder", true, 0, 1, "a constant epsilon for each copy, .4 to .0007")   \
+      "soft update rate of the target net; 1: copy")                                           \
+    X(SWITCH, ladder, "ladder", true, 0, 1, "a fixed epsilon per environment, .4 to .0007")    \
     X(NUMBER, epsilon_first, "epsilon-first", 1, 0, 1, "without ladder: epsilon at first")     \
     X(NUMBER, epsilon_last, "epsilon-last", 0.05, 0, 1, "without ladder: epsilon at last")     \
     X(INTEGER, epsilon_steps, "epsilon-steps", 10000, 1, 1000000000000,                        \
@@ -40,7 +41,7 @@
     X(NUMBER, max_loss, "max-loss", 1e6, 1e-9, 1e30, "loss from which a run has diverged") \
     X(INTEGER, learners, "learners", 1, 1, 64, "threads that learn together")                  \
     X(SWITCH, async_learners, "async-learners", false, 0, 1,                                   \
-      "each applies its own gradients, when ready")
+      "each learner applies its gradients when ready")
 /* clang-format on */
 
 #endif

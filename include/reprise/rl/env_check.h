@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A conformance test for environments: run it on a class of your own.
+/* A conformance test for environment classes (env.h): a program can run it on a class of its
+ * own. The instances of the task in an environment are called copies, as in env.h.
  *
  *   rp_env_report report;
  *   rp_env_check(&my_class, NULL, &report);
@@ -7,21 +8,20 @@
  *
  * It plays random actions and checks:
  *
- *   spec          the specification holds together
- *   bounds        observations and rewards are finite, observations are within their bounds
+ *   spec          the fields of the specification are consistent
+ *   bounds        observations and rewards are finite, and observations are within bounds
  *   state         check() accepts every state that is reached
- *   repeat        the same seeds and actions give the same run, in another object as well
- *   reseed        a reset with a seed does not depend on what was before
- *   alone         a copy gives the same run alone and among others
- *   snapshot      a run goes on from a snapshot as if nothing had happened
+ *   repeat        the same seeds and actions give the same run, also in another object
+ *   reseed        a reset with a seed does not depend on earlier episodes
+ *   alone         a copy gives the same run alone as among other copies
+ *   snapshot      a run that continues from a snapshot equals the uninterrupted run
  *   observe       observe() changes nothing and returns the same when called again
- *   last          automatic resets equal resets by hand, and keep the last observation
+ *   last          automatic resets equal resets by the caller, and the last observation is kept
  *   rows          nothing is written outside the rows of the caller's buffers
  *   variables     setting the variables to their current values has no effect
  *   after_end     steps after the end of an episode leave a state that check() accepts
  *
- * tests/unit/rl_env/test_env_check.c has eleven broken environments, which this test
- * detects. */
+ * tests/unit/rl_env/test_env_check.c has eleven broken environments that this test detects. */
 #ifndef REPRISE_RL_ENV_CHECK_H
 #define REPRISE_RL_ENV_CHECK_H
 
@@ -29,27 +29,27 @@
 
 RP_BEGIN_DECLS
 
-/* Zero stands for the default. */
+/* Zero-initialise the struct. A field that is 0 or NULL has its default. */
 typedef struct rp_env_check_options {
-    const rp_allocator *alloc;      /* rp_allocator_default() */
-    const rp_env_setting *settings; /* of the environment */
+    const rp_allocator *alloc;      /* NULL: rp_allocator_default() */
+    const rp_env_setting *settings; /* settings of the environment */
     size_t setting_count;
-    size_t copies; /* 3; at most 64 */
-    size_t steps;  /* of each check: 300 */
-    uint64_t seed; /* of the actions, and the first seed of the copies */
+    size_t copies; /* at most 64; 0: 3 */
+    size_t steps;  /* steps of each check; 0: 300 */
+    uint64_t seed; /* seed of the random actions, and of the first copy */
 } rp_env_check_options;
 
 enum { RP_ENV_MAX_FAILURES = 16 };
 
 typedef struct rp_env_report {
-    size_t check_count;   /* checks that were made */
-    size_t failure_count; /* failures, of which the first ones are kept below */
+    size_t check_count;   /* number of checks made */
+    size_t failure_count; /* number of failures; the first of them are in `failures` */
     char failures[RP_ENV_MAX_FAILURES][RP_ERROR_TEXT_BYTES]; /* "name: what is wrong" */
 } rp_env_report;
 
-/* Checks a class. `options` may be NULL. RP_OK if it conforms, RP_INVALID if it does not (the
- * report says why), RP_NO_RESOURCE if the test itself ran out of memory. An environment that
- * writes far outside its buffers can still crash the process. */
+/* Checks a class. `options` may be NULL. Returns RP_OK if the class conforms, RP_INVALID if it
+ * does not (the report says why), or RP_NO_RESOURCE if the test itself ran out of memory. A
+ * class that writes far outside its buffers can still crash the process. */
 RP_API RP_NODISCARD rp_status rp_env_check(const rp_env_class *env_class,
                                            const rp_env_check_options *options,
                                            rp_env_report *report);

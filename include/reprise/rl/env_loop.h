@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment loop: an agent acts in a group of environments, sees what happens, learns.
+/* The environment loop: in each step the agent chooses an action for every parallel environment
+ * of an rp_env (env.h), the environments step, and the agent observes the results and learns.
  *
  * Not thread-safe: the owner serialises the calls on one loop. */
 #ifndef REPRISE_RL_ENV_LOOP_H
@@ -11,42 +12,45 @@ RP_BEGIN_DECLS
 
 typedef struct rp_env_loop rp_env_loop;
 
-/* Means are over the last 100 finished episodes of training, which explore; NaN before the
- * first. */
+/* The counts of a loop. Means are over the last 100 finished episodes, in which the agent
+ * explores; NaN before the first episode has finished. */
 typedef struct rp_env_loop_counts {
-    int64_t steps; /* of all copies together */
+    int64_t steps; /* steps of all environments together */
     int64_t episodes;
     double mean_return, mean_length;
 } rp_env_loop_counts;
 
-/* Makes a loop. Borrows the environment and the agent until it is freed. Returns owned.
+/* Makes a loop. Borrows `env` and `agent` until the loop is freed. Returns owned.
  * RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_env_loop_new(const rp_allocator *alloc, rp_env *env,
                                               rp_agent *agent, rp_env_loop **out,
                                               rp_error *err);
 RP_API void rp_env_loop_free(rp_env_loop *loop); /* NULL is fine */
 
-/* Starts the episodes of all copies; `seed` makes a seed for each. Before the first step, and
- * not after a restore. The statuses are those of the environment and the agent. */
+/* Starts an episode in every environment, whose seeds are derived from `seed`. The caller must
+ * call this before the first step, but not if the loop is restored from a snapshot. The
+ * statuses are those of the environment and the agent. */
 RP_API RP_NODISCARD rp_status rp_env_loop_begin(rp_env_loop *loop, uint64_t seed,
                                                 rp_error *err);
 
-/* One step of every copy: acts, steps, observes, learns. The statuses are those of the
- * environment and the agent; after a failure the loop cannot go on. */
+/* Makes one step of every environment: calls act() of the agent, rp_env_step(), then observe()
+ * and learn() of the agent. The statuses are those of the environment and the agent. After a
+ * failure the loop cannot continue. */
 RP_API RP_NODISCARD rp_status rp_env_loop_step(rp_env_loop *loop, rp_error *err);
 
+/* Returns the current counts. */
 RP_API rp_env_loop_counts rp_env_loop_get_counts(const rp_env_loop *loop);
 
-/* The most parts of a loop and its agent. */
+/* The largest number of parts of the state of a loop and its agent. */
 enum { RP_ENV_LOOP_MAX_PARTS = RP_AGENT_MAX_PARTS + 4 };
 
-/* Describes the state of the loop, the environments and the agent, as get_state() of an agent
- * does, and returns the number of parts. The bytes are those of this moment: call it again to
- * save a later one. */
+/* Writes the parts of the state of the loop, the environments and the agent, as get_state() of
+ * an agent does (agent.h), and returns their number. The parts hold the state at the time of
+ * this call. To save a later state, the caller must call this again. */
 RP_API size_t rp_env_loop_get_state(rp_env_loop *loop, rp_state_part *parts);
 
-/* Takes the state that was written to the parts. RP_CORRUPT, RP_INVALID (of another
- * environment). */
+/* Completes a restore, after a saved state was written to the parts. RP_CORRUPT, RP_INVALID
+ * (the state is of another environment). */
 RP_API RP_NODISCARD rp_status rp_env_loop_restored(rp_env_loop *loop, rp_error *err);
 
 RP_END_DECLS

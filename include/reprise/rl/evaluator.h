@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Evaluation: episodes of a policy that does not explore and does not learn.
+/* Evaluation: measures the return of a policy in episodes without exploration and learning.
  *
  * rp_evaluate() runs episodes on the calling thread. An rp_evaluator has a thread of its own,
- * which fetches parameters from a variable source (variables.h) and evaluates them while the
- * learner goes on. */
+ * which fetches parameters that a learner has published (variables.h) and evaluates them while
+ * the learner continues. */
 #ifndef REPRISE_RL_EVALUATOR_H
 #define REPRISE_RL_EVALUATOR_H
 
@@ -14,58 +14,60 @@ RP_BEGIN_DECLS
 
 typedef struct rp_evaluation {
     int64_t episodes;
-    double mean_return, deviation; /* of the returns */
-    double lowest, highest;
+    double mean_return, deviation; /* mean and standard deviation of the returns */
+    double lowest, highest;        /* lowest and highest return */
     double mean_length;
 } rp_evaluation;
 
-/* What is evaluated, and how. Borrowed for the call, or until the evaluator is freed. */
+/* The options of an evaluation. Borrowed for the call, or until the evaluator is freed. */
 typedef struct rp_evaluation_options {
     const rp_env_class *env_class;
-    rp_env_options env; /* `copies` is ignored: each episode has a copy of its own */
-    rp_policy *policy;  /* its rows are the most copies that are stepped at once */
+    rp_env_options env; /* `copies` is ignored; each episode has an environment of its own */
+    rp_policy *policy;  /* policy->rows limits the environments that are stepped at once */
     int64_t episodes;   /* >= 1 */
-    int64_t max_steps;  /* after which an episode is cut off; 0: 1,000,000 */
-    uint64_t seed;      /* of the environments */
-    /* Asked every few steps: true ends the evaluation with RP_CANCELLED. May be NULL. */
+    int64_t max_steps;  /* an episode is cut off after this many steps; 0: 1,000,000 */
+    uint64_t seed;      /* seed of the environments */
+    /* Called every few steps. If it returns true, the evaluation ends with RP_CANCELLED. May be
+     * NULL. */
     bool (*should_stop)(void *ctx);
     void *ctx;
 } rp_evaluation_options;
 
-/* Runs options->episodes episodes from fresh resets. The result depends on the options and the
- * parameters only. The statuses are those of the environment, RP_INVALID, and RP_CANCELLED. */
+/* Runs options->episodes episodes. The result depends only on the options and the parameters.
+ * The statuses are those of the environment, RP_INVALID, and RP_CANCELLED. */
 RP_API RP_NODISCARD rp_status rp_evaluate(const rp_allocator *alloc,
                                           const rp_evaluation_options *options,
                                           const rp_real *params, rp_evaluation *out,
                                           rp_error *err);
 
-/* Whether parameters solve their task. `first` evaluates some episodes. If its mean reaches the
- * threshold, `confirmed` evaluates more, other episodes, whose mean has to exceed the threshold
- * by its standard error. The second test is needed because one of many evaluations passes the
- * first test by luck. */
+/* A verdict: whether parameters solve their task. The evaluation `first` runs some episodes. If
+ * its mean return reaches the threshold, the evaluation `confirmed` runs more and different
+ * episodes. Their mean must exceed the threshold by at least its standard error. This second
+ * test is needed because, among many evaluations, some pass the first test by luck. */
 typedef struct rp_verdict {
-    int64_t version, note; /* of the parameters (variables.h) */
+    int64_t version, note; /* version and note of the parameters (variables.h) */
     rp_evaluation first;
-    rp_evaluation confirmed; /* episodes is 0 if it was not run */
-    bool solved;             /* confirmed: mean - deviation / sqrt(episodes) >= threshold */
+    rp_evaluation confirmed; /* confirmed.episodes is 0 if it was not run */
+    bool solved;             /* in `confirmed`, mean_return - deviation / sqrt(episodes) >=
+                                threshold */
 } rp_verdict;
 
 typedef struct rp_verdict_options {
-    rp_evaluation_options evaluation; /* of `first`; the seed is varied by the version */
-    int64_t confirm_episodes;         /* >= 1 */
-    double threshold;                 /* NaN: nothing is ever solved */
+    rp_evaluation_options evaluation; /* options of `first`; every version has another seed */
+    int64_t confirm_episodes;         /* episodes of `confirmed`, >= 1 */
+    double threshold;                 /* mean return; NaN: the task is never solved */
 } rp_verdict_options;
 
-/* Evaluates parameters of this version on the calling thread. The statuses are those of
- * rp_evaluate(). */
+/* Judges parameters on the calling thread. The caller must set version and note in `*in_out`;
+ * the function fills in the rest. The statuses are those of rp_evaluate(). */
 RP_API RP_NODISCARD rp_status rp_judge(const rp_allocator *alloc,
                                        const rp_verdict_options *options, const rp_real *params,
                                        rp_verdict *in_out, rp_error *err);
 
 typedef struct rp_evaluator rp_evaluator;
 
-/* Makes an evaluator and starts its thread. The policy belongs to that thread until the
- * evaluator is freed. Returns owned. RP_NO_RESOURCE, or a status of the variable client. */
+/* Makes an evaluator and starts its thread. Until the evaluator is freed, only that thread may
+ * use the policy. Returns owned. RP_NO_RESOURCE, or a status of the variable client. */
 RP_API RP_NODISCARD rp_status rp_evaluator_new(const rp_allocator *alloc,
                                                const rp_verdict_options *options,
                                                const rp_variable_options *variables,
@@ -73,14 +75,15 @@ RP_API RP_NODISCARD rp_status rp_evaluator_new(const rp_allocator *alloc,
 /* Ends the thread after the evaluation in progress. NULL is fine. */
 RP_API void rp_evaluator_free(rp_evaluator *evaluator);
 
-/* Says that parameters have been published. If the thread is busy, it evaluates the latest ones
- * afterwards. Safe from any thread. */
+/* Says that parameters have been published. A busy thread evaluates the latest parameters after
+ * its current evaluation. Any thread may call this. */
 RP_API void rp_evaluator_wake(rp_evaluator *evaluator);
 
-/* Takes the latest verdict, if there is one that has not been taken: `*has` is true then. If it
- * is solved and `params` is not NULL, writes its parameters to `params`. The thread makes
- * no verdict after one that is solved. `wait` true waits until the thread has nothing to do.
- * Returns the status of an evaluation that failed. Safe from any thread. */
+/* Takes the latest verdict. `*has` becomes true if there is a verdict that has not been taken
+ * before. If its task is solved and `params` is not NULL, writes the parameters that solved it
+ * to `params`. After such a verdict the thread makes no other. If `wait` is true, first waits
+ * until the thread has nothing to do. Returns the status of an evaluation that failed. Any
+ * thread may call this. */
 RP_API RP_NODISCARD rp_status rp_evaluator_take(rp_evaluator *evaluator, bool wait,
                                                 rp_real *params, rp_verdict *out, bool *has,
                                                 rp_error *err);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses of the output of a network, each with its gradient with respect to that output, and
- * heads, which give the output a meaning: values, distributions, actions.
+/* Losses and heads for the output of a network. A head interprets the output as values,
+ * distributions or actions. A loss function computes a loss and its gradient with respect to
+ * the output.
  *
- * Every loss is a mean over rows, each multiplied by its importance weight. A function writes
- * the gradient with respect to every number of the output; the result can be passed to
- * rp_tape_backward() unchanged. The functions use only arrays of the caller, allocate nothing,
- * and may be called on any thread. */
+ * Every loss is a mean over rows, in which each row's loss is multiplied by its importance
+ * weight. The gradient can be passed to rp_tape_backward() unchanged. The functions use only
+ * arrays of the caller, allocate nothing, and may be called on any thread. */
 #ifndef REPRISE_RL_LOSS_H
 #define REPRISE_RL_LOSS_H
 
@@ -13,32 +13,33 @@
 
 RP_BEGIN_DECLS
 
-/* The rows of a loss over discrete actions. In each row the network has, for each action, one
- * number (Q), or one group of numbers (the atoms or quantiles of the heads below). */
+/* The rows of a loss over discrete actions. For each row and action, the network's output has
+ * one number (Q), or a group of numbers (the atoms or quantiles of the heads below). */
 typedef struct rp_loss_rows {
     size_t rows, actions;
-    const int32_t *taken;   /* per row: the action taken, in [0, actions) */
-    const rp_real *weights; /* per row: importance weight; NULL means 1 */
+    const int32_t *taken;   /* for each row, the action taken, in [0, actions) */
+    const rp_real *weights; /* for each row, the importance weight; NULL: every weight is 1 */
 } rp_loss_rows;
 
-/* Huber loss of TD errors: error = target - q[taken], loss = error^2 / 2 up to `delta` and
- * linear beyond it. delta 0 means the square everywhere. Writes rows x actions gradients and
- * `rows` errors. Returns the loss. */
+/* Huber loss of TD errors: error = target - q[taken]. The loss is error^2 / 2 if |error| <=
+ * delta, and linear beyond that. If `delta` is 0, the loss is always error^2 / 2. Writes rows x
+ * actions gradients to `grad`, and `rows` errors. Returns the loss. */
 RP_API double rp_td_loss(const rp_loss_rows *rows, double delta, const rp_real *q,
                          const rp_real *target, rp_real *grad, rp_real *errors);
 
-/* Targets of double Q-learning: reward + discount * q_target[argmax q_online]. Without
- * `q_online` (NULL) the maximum of q_target is taken. `discount` is 0 after a termination. */
+/* Targets of double Q-learning: reward + discount * q_target[argmax q_online]. If `q_online` is
+ * NULL, the maximum of q_target is used instead. The caller must set `discount` to 0 after a
+ * termination. */
 RP_API void rp_td_target(size_t rows, size_t actions, const rp_real *reward,
                          const rp_real *discount, const rp_real *q_online,
                          const rp_real *q_target, rp_real *target);
 
-/* The largest of `count` >= 1 numbers; the first of equals. NaN is never the largest, unless it
- * is first. */
+/* Returns the index of the largest of `count` >= 1 numbers; of equal numbers, the first. If
+ * numbers[0] is NaN, returns 0. Any other NaN is ignored. */
 RP_API size_t rp_argmax(const rp_real *numbers, size_t count);
 
-/* Categorical head (Bellemare et al. 2017): each action has `atoms` logits of a distribution
- * over `atoms` values, equally spaced from low to high. */
+/* Categorical head (Bellemare et al. 2017): each action has `atoms` logits. They define a
+ * distribution over `atoms` values, which are equally spaced from low to high. */
 typedef struct rp_categorical {
     size_t atoms; /* >= 2 */
     double low, high;
@@ -47,9 +48,10 @@ typedef struct rp_categorical {
 /* Writes the expected value of each of `count` distributions. */
 RP_API void rp_categorical_values(const rp_categorical *head, const rp_real *logits,
                                   size_t count, rp_real *values);
-/* Moves each atom from its value to reward + discount * value and projects the resulting
- * distribution back onto the fixed values of the head: writes `rows` x atoms probabilities.
- * `logits` has one distribution per row, that of the chosen action. */
+/* Computes the target distributions. Moves each atom from its value to reward + discount *
+ * value, and projects the resulting distribution back onto the fixed values of the head. Writes
+ * rows x atoms probabilities. `logits` has one distribution per row, the one of the action that
+ * is chosen in the next state. */
 RP_API void rp_categorical_project(const rp_categorical *head, const rp_real *logits,
                                    const rp_real *reward, const rp_real *discount, size_t rows,
                                    rp_real *target);
@@ -60,23 +62,25 @@ RP_API double rp_categorical_loss(const rp_loss_rows *rows, const rp_categorical
                                   rp_real *errors);
 
 /* Quantile head (Dabney et al. 2018): each action has `quantiles` values, whose mean is Q. The
- * loss of a row is the Huber quantile loss between every quantile of the action taken and every
- * one of `target_count` target samples: the sum over quantiles of the mean over samples. */
+ * loss of a row compares every quantile of the action taken with each of `target_count` target
+ * samples by the Huber quantile loss. It is the sum over quantiles of the mean over samples. */
 typedef struct rp_quantile {
     size_t quantiles, target_count; /* >= 1 */
-    double delta;                   /* > 0 */
+    double delta;                   /* threshold of the Huber loss, > 0 */
 } rp_quantile;
 
+/* Writes the mean of the quantiles of each of `count` groups. */
 RP_API void rp_quantile_values(const rp_quantile *head, const rp_real *out, size_t count,
                                rp_real *values);
-/* `target` is rows x target_count. Writes rows x actions x quantiles gradients, and the loss of
- * each row to `errors`. */
+/* Computes the quantile loss. `target` has rows x target_count numbers. Writes rows x actions x
+ * quantiles gradients, and the loss of each row to `errors`. */
 RP_API double rp_quantile_loss(const rp_loss_rows *rows, const rp_quantile *head,
                                const rp_real *out, const rp_real *target, rp_real *grad,
                                rp_real *errors);
 
-/* Gaussian head: a row of output is `actions` means, then `actions` logarithms of deviations,
- * which are clamped to [log_low, log_high]. With `squash` an action is the tanh of the sample,
+/* Gaussian head for continuous actions. A row of output has a mean for each of the `actions`
+ * dimensions of an action, then the logarithm of a standard deviation for each dimension, which
+ * is clamped to [log_low, log_high]. If `squash` is true, an action is the tanh of the sample,
  * and its density is that of the squashed variable (Haarnoja et al. 2018, appendix C). */
 typedef struct rp_gaussian {
     size_t actions;
@@ -84,14 +88,15 @@ typedef struct rp_gaussian {
     bool squash;
 } rp_gaussian;
 
-/* action = mean + deviation * noise, squashed or not; `noise` is standard normal, rows x
- * actions. Writes the logarithm of the density of each row's action to `log_density`. */
+/* Samples actions: action = mean + standard deviation * noise, squashed if `squash` is true.
+ * `noise` has rows x actions standard normal numbers. Writes the logarithm of the density of
+ * each row's action to `log_density`. */
 RP_API void rp_gaussian_sample(const rp_gaussian *head, const rp_real *out,
                                const rp_real *noise, size_t rows, rp_real *action,
                                rp_real *log_density);
-/* Computes the gradient of a loss with respect to `out`, with the noise fixed (reparametrised),
- * from its gradients with respect to the action (`grad_action`, rows x actions) and to
- * log_density (`grad_density`, one number per row). */
+/* Computes the gradient of a loss with respect to `out`, with the noise held constant
+ * (reparametrisation). The inputs are the gradients of the loss with respect to the action
+ * (`grad_action`, rows x actions) and to log_density (`grad_density`, one number per row). */
 RP_API void rp_gaussian_backward(const rp_gaussian *head, const rp_real *out,
                                  const rp_real *noise, size_t rows, const rp_real *grad_action,
                                  const rp_real *grad_density, rp_real *grad);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimizers over flat arrays of parameters: SGD, Adam, centred RMSProp.
+/* Optimizers over flat arrays of parameters: SGD, Adam, RMSProp.
  *
  * The formulas, and the order of their operations, are PyTorch's. An optimizer owns its
- * moments; steps allocate nothing. Not thread-safe. */
+ * moments, which are the running averages that it keeps for each parameter. Steps allocate
+ * nothing. Not thread-safe. */
 #ifndef REPRISE_RL_OPTIMIZER_H
 #define REPRISE_RL_OPTIMIZER_H
 
@@ -23,44 +24,47 @@ typedef struct rp_optimizer_options {
     double beta2;    /* Adam: 0 means .999. RMSProp: decay (alpha), 0 means .99 */
     double epsilon;  /* 0 means 1e-8 */
     double momentum; /* SGD, RMSProp; in [0, 1) */
-    bool centred;    /* RMSProp: divide by the deviation, not by the root mean square */
-    double max_norm; /* > 0: scale gradients down to this global norm first. 0: never */
+    bool centred;    /* RMSProp. true: divide the gradient by its standard deviation; false: by
+                        its root mean square */
+    double max_norm; /* > 0: gradients are first clipped to this global norm; 0: no clipping */
 } rp_optimizer_options;
 
 typedef struct rp_optimizer rp_optimizer;
 
-/* Makes an optimizer for `size` parameters.
- * RP_INVALID (the text names the option), RP_NO_RESOURCE. */
+/* Makes an optimizer for `size` parameters. Returns owned.
+ * RP_INVALID (the text of the error names the option), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_optimizer_new(const rp_allocator *alloc, size_t size,
                                                const rp_optimizer_options *options,
                                                rp_optimizer **out, rp_error *err);
 RP_API void rp_optimizer_free(rp_optimizer *optimizer); /* NULL is fine */
 
 /* Makes one step: updates `params` with the gradients `grads`. Both have `size` numbers. If
- * max_norm is set and the norm of `grads` exceeds it, `grads` is scaled in place. Returns the
- * norm before scaling if max_norm is set, else 0. If that norm is not finite, returns it and
- * changes nothing, so that a run that diverges can be stopped. */
+ * max_norm is set and the norm of `grads` exceeds it, scales `grads` in place. Returns the norm
+ * before scaling if max_norm is set, else 0. If that norm is not finite, changes nothing, so
+ * that the caller can stop a run that diverges. */
 RP_API double rp_optimizer_step(rp_optimizer *optimizer, rp_real *params, rp_real *grads);
 
-/* Some of the parameters, for a step that several threads make together (team.h). */
+/* A range of the parameters, for a step that several threads make together (team.h). */
 typedef struct rp_optimizer_slice {
-    size_t first, count;     /* of the `size` parameters */
-    rp_real *params, *grads; /* of these: `count` numbers each */
+    size_t first, count;     /* index of the first of the parameters; their number */
+    rp_real *params, *grads; /* `count` numbers each, from parameter `first` on */
 } rp_optimizer_slice;
 
-/* Makes a step of these parameters only; `norm` is that of all gradients. Scales `grads` as
- * rp_optimizer_step() does. Does nothing if `norm` is not finite. Threads may do this at the
- * same time with slices that do not overlap. */
+/* Makes a step of the parameters of one slice. `norm` is the norm of the gradients of all
+ * parameters. Scales `grads` as rp_optimizer_step() does. Does nothing if `norm` is not finite.
+ * Threads may call this at the same time with slices that do not overlap. */
 RP_API void rp_optimizer_step_slice(const rp_optimizer *optimizer,
                                     const rp_optimizer_slice *slice, double norm);
-/* Counts the step, when all of its slices are done. */
+/* Counts the step. The caller must call this once, after all slices of a step are done, with
+ * the same `norm`. */
 RP_API void rp_optimizer_end_slices(rp_optimizer *optimizer, double norm);
 
-/* Changes the learning rate, > 0 and finite. */
+/* Changes the learning rate, which must be > 0 and finite. */
 RP_API void rp_optimizer_set_rate(rp_optimizer *optimizer, double rate);
 
-/* The moments and the number of steps done, so that a run can be saved and resumed. `moments`
- * is size * moment_count numbers; the caller may write to it. Borrowed, valid until freed. */
+/* The moments and the number of steps done, with which a run can be saved and resumed.
+ * `moments` has size * moment_count numbers, to which the caller may write. Borrowed, valid
+ * until the optimizer is freed. */
 typedef struct rp_optimizer_state {
     rp_real *moments;
     size_t moment_count; /* SGD 0 or 1, Adam 2, RMSProp 1 to 3 */
@@ -72,10 +76,10 @@ RP_API void rp_optimizer_set_steps(rp_optimizer *optimizer, uint64_t steps);
 /* sums += numbers, for `count` numbers. */
 RP_API void rp_add_numbers(rp_real *sums, const rp_real *numbers, size_t count);
 
-/* The norm of `count` numbers, summed in float64. */
+/* Returns the Euclidean norm of `count` numbers, summed in float64. */
 RP_API double rp_global_norm(const rp_real *numbers, size_t count);
 
-/* target = (1 - rate) target + rate online. A rate of 1 copies. */
+/* target = (1 - rate) * target + rate * online, for `count` numbers. A rate of 1 copies. */
 RP_API void rp_polyak(rp_real *target, const rp_real *online, size_t count, double rate);
 
 RP_END_DECLS

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every setting of SAC in one list: kind, field of rp_sac_settings (sac.h), name for people,
- * default, bounds, one line about it. A program that shows or reads settings expands the list
- * with a macro of its own. */
+/* All settings of SAC as one X-macro list. An entry has a kind (settings.h), the field of
+ * rp_sac_settings (sac.h), the name in options and files, the default, the lower and the upper
+ * bound, and a description. A program that shows or reads settings expands the list with a
+ * macro of its own. */
 #ifndef REPRISE_RL_SAC_SETTINGS_H
 #define REPRISE_RL_SAC_SETTINGS_H
 
 /* clang-format off */
 #define RP_SAC_SETTING_LIST(X) RP_SAC_SHARED_SETTING_LIST(X) RP_SAC_OWN_SETTING_LIST(X)
 
-/* Settings that DQN or DPG have as well, with defaults of their own. */
+/* Settings that DQN or DPG has, too. The defaults are those of SAC. */
 #define RP_SAC_SHARED_SETTING_LIST(X)                                                          \
     X(INTEGER, copies, "copies", 8, 1, 4096, "environments stepped as one group")              \
     X(INTEGER, hidden, "hidden", 64, 1, 65536, "units of a hidden layer")                      \
     X(INTEGER, layers, "layers", 2, 0, 16, "hidden layers of each network")                    \
     X(INTEGER, n_step, "n-step", 1, 1, 64, "rewards in a target")                              \
-    X(NUMBER, discount, "discount", 0.99, 0, 1, "of a reward one step later")                  \
+    X(NUMBER, discount, "discount", 0.99, 0, 1, "discount factor per step")                    \
     X(NUMBER, reward_scale, "reward-scale", 1, 1e-9, 1e9, "factor of all rewards")             \
     X(NUMBER, rate, "rate", 1e-3, 1e-12, 1e12, "learning rate of Adam for the critics")        \
     X(NUMBER, adam_epsilon, "adam-epsilon", 1e-8, 1e-12, 1, "epsilon of Adam")                 \
@@ -31,7 +32,7 @@
     X(INTEGER, target_every, "target-every", 1, 1, 1000000000,                                 \
       "updates between changes of the target nets")                                            \
     X(NUMBER, target_rate, "target-rate", 0.005, 1e-9, 1,                                      \
-      "target nets move by this share; 1: copy")                                               \
+      "soft update rate of the target nets; 1: copy")                                          \
     X(NUMBER, max_loss, "max-loss", 1e6, 1e-9, 1e30, "loss from which a run has diverged")     \
     X(INTEGER, learners, "learners", 1, 1, 64, "threads that learn together")                  \
     X(SWITCH, normalize, "normalize", true, 0, 1, "scale observations by their bounds")        \
@@ -39,15 +40,15 @@
     X(NUMBER, noise_memory, "noise-memory", 0, 0, 0.9999,                                      \
       "correlation of noise with the step before")
 
-/* Settings that no other agent has. */
+/* Settings that only SAC has. */
 #define RP_SAC_OWN_SETTING_LIST(X)                                                             \
     X(NUMBER, temperature, "temperature", 1, 1e-9, 1e9, "weight of the entropy, at first")     \
     X(SWITCH, tune_temperature, "tune-temperature", true, 0, 1,                                \
-      "learn the temperature; false: it stays")                                                \
+      "learn the temperature; false: constant")                                                \
     X(NUMBER, temperature_rate, "temperature-rate", 1e-3, 1e-12, 1e12,                         \
       "rate of Adam for the temperature")                                                      \
     X(NUMBER, target_entropy, "target-entropy", -1, -100, 100,                                 \
-      "target entropy per number of an action")
+      "target entropy per action dimension")
 /* clang-format on */
 
 #endif

@@ -5,10 +5,11 @@
  *   offset 8   n bytes of JSON: {"name": {"dtype": "F32", "shape": [2, 3],
  *                                         "data_offsets": [0, 24]}, ...,
  *                                "__metadata__": {"key": "text"}}
- *   offset 8 + n   the data; offsets count from here. Tensors leave no gap and do not overlap
+ *   offset 8 + n   the data, from which data_offsets are counted. There are no gaps between
+ *                  tensors, and they do not overlap
  *
- * Parsing is pure: it reads bytes of the caller, allocates nothing, and accepts no header that
- * breaks the rules above. */
+ * Parsing is a pure function: it reads bytes of the caller, allocates nothing, and accepts no
+ * header that breaks these rules. */
 #ifndef REPRISE_RL_SAFETENSORS_H
 #define REPRISE_RL_SAFETENSORS_H
 
@@ -27,45 +28,48 @@ enum {
 typedef struct rp_safetensor {
     const char *name; /* name_size bytes of UTF-8, not terminated */
     size_t name_size;
-    char dtype[8]; /* "F32", terminated */
-    size_t rank;
+    char dtype[8]; /* "F32", null-terminated */
+    size_t rank;   /* number of dimensions */
     uint64_t shape[RP_SAFETENSORS_MAX_RANK];
-    const uint8_t *data; /* any alignment */
+    const uint8_t *data; /* size_bytes bytes, in any alignment */
     size_t size_bytes;
 } rp_safetensor;
 
-/* Parses a file of `size` bytes into at most `room` tensors, in the order of the header, and
- * writes their number. Their pointers point into `file`.
- * RP_CORRUPT (not a safetensors file; the text says what is wrong, and where), RP_NO_RESOURCE
- * (over a limit, or over `room`), RP_UNIMPLEMENTED (a name with an escape, an unknown
- * dtype). */
+/* Parses a file of `size` bytes. Writes its tensors, at most `room`, in the order of the
+ * header, and their number to `*count`. The pointers of the tensors point into `file`.
+ * RP_CORRUPT (not a safetensors file; the text of the error says what is wrong, and where),
+ * RP_NO_RESOURCE (more tensors than `room`, or over one of the limits above), RP_UNIMPLEMENTED
+ * (a name with a JSON escape, or an unknown dtype). */
 RP_API RP_NODISCARD rp_status rp_safetensors_parse(const uint8_t *file, size_t size,
                                                    rp_safetensor *tensors, size_t room,
                                                    size_t *count, rp_error *err);
 
-/* The tensor of that name, or NULL. */
+/* Returns the tensor named `name`, or NULL if there is none. */
 RP_API const rp_safetensor *rp_safetensors_find(const rp_safetensor *tensors, size_t count,
                                                 const char *name);
 
-/* Writes the file for `count` tensors, whose `data` is borrowed, to `out`, of `capacity` bytes.
- * Returns the size of the file. If it is larger than `capacity`, the contents of `out` are
- * unspecified, and `out` may be NULL. Each name must be unique, must not be "__metadata__", and
+/* Writes a file of `count` tensors to `out`, which has `capacity` bytes. Returns the size of
+ * the file. If the size is larger than `capacity`, the contents of `out` are unspecified. `out`
+ * may be NULL if `capacity` is 0. Each name must be unique, must not be "__metadata__", and
  * must need no escape in JSON. */
 RP_API size_t rp_safetensors_write(const rp_safetensor *tensors, size_t count, uint8_t *out,
                                    size_t capacity);
 
-/* Saves the parameters of a network in the layout of PyTorch: torch.nn.Sequential() of the same
- * layers can load them by name. An LSTM lacks bias_hh_l0, which is zero. The file at `path` is
- * replaced as a whole: a new file, `path` with ".new" appended, is written and renamed.
- * RP_NO_RESOURCE, RP_UNAVAILABLE (the file cannot be written; the text has the reason). */
+/* Saves the parameters of a network in the layout of PyTorch, so that a torch.nn.Sequential()
+ * of the same layers can load them by name. An LSTM has no bias_hh_l0 in the file; a program
+ * that loads it into PyTorch must set that bias to zero. The file at `path` is replaced
+ * atomically: a file named `path` with ".new" appended is written, then renamed.
+ * RP_NO_RESOURCE, RP_UNAVAILABLE (the file cannot be written; the text of the error gives the
+ * reason). */
 RP_API RP_NODISCARD rp_status rp_net_save(const rp_allocator *alloc, const rp_net *net,
                                           const rp_real *params, const char *path,
                                           rp_error *err);
 
-/* Loads the parameters of a network. Other tensors of the file are ignored. On failure `params`
+/* Loads the parameters of a network. Other tensors in the file are ignored. On failure `params`
  * is unchanged.
- * RP_NOT_FOUND (no file, or it lacks a parameter), RP_INVALID (a parameter of another shape or
- * dtype; the text names it), RP_CORRUPT, RP_NO_RESOURCE, RP_UNAVAILABLE. */
+ * RP_NOT_FOUND (there is no file, or a parameter is missing in it), RP_INVALID (a parameter has
+ * another shape or dtype; the text of the error names the parameter), RP_CORRUPT,
+ * RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_API RP_NODISCARD rp_status rp_net_load(const rp_allocator *alloc, const rp_net *net,
                                           const char *path, rp_real *params, rp_error *err);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings of agents as tables: names, kinds, defaults and bounds, for programs that read,
- * print and check settings without knowing the agent.
+/* Tables of settings, for programs that read, print and check the settings of any agent.
  *
- * The settings of an agent are a plain struct (dqn.h, dpg.h). A table (rp_settings_table) says
- * where each field is and what it may be. Its functions take the struct as `void *`. */
+ * The settings of an agent are a plain struct (dqn.h, dpg.h, sac.h). A table
+ * (rp_settings_table) describes the fields of this struct by name, kind, offset, default and
+ * bounds. The functions below take the struct as `void *`. */
 #ifndef REPRISE_RL_SETTINGS_H
 #define REPRISE_RL_SETTINGS_H
 
@@ -19,14 +19,15 @@ typedef enum rp_setting_kind {
 
 /* One setting. */
 typedef struct rp_setting_info {
-    const char *name; /* as in the struct, with '-' for '_' */
+    const char *name; /* name of the field, with '-' in place of '_' */
     rp_setting_kind kind;
-    size_t offset;             /* in the struct */
-    double initial, low, high; /* the default, and the bounds */
-    const char *about;         /* one line, lower case */
+    size_t offset;             /* bytes from the start of the struct to the field */
+    double initial, low, high; /* default value, lower bound, upper bound */
+    const char *about;         /* description in one line, lower case */
 } rp_setting_info;
 
-/* A value that solves an environment and is not the default. */
+/* A value of the setting `name` for the environment `env`. Presets solve the environment with
+ * values that differ from the defaults. */
 typedef struct rp_setting_preset {
     const char *env, *name;
     double value;
@@ -34,36 +35,37 @@ typedef struct rp_setting_preset {
 
 /* The settings of an agent. Static. */
 typedef struct rp_settings_table {
-    const char *agent; /* "dqn" */
+    const char *agent; /* name of the agent, "dqn" */
     size_t size;       /* bytes of the struct */
     const rp_setting_info *list;
-    size_t count;
+    size_t count; /* number of settings in `list` */
     const rp_setting_preset *presets;
     size_t preset_count;
     /* Checks that settings within their bounds fit each other; may be NULL. RP_INVALID. */
     rp_status (*check)(const void *settings, rp_error *err);
 } rp_settings_table;
 
-/* Reads or writes the setting with this index, which is below `count`, as a number; a switch is
- * 0 or 1. */
+/* Read and write setting number `index` < table->count as a number. A switch is 0 or 1. */
 RP_API double rp_settings_get(const rp_settings_table *table, const void *settings,
                               size_t index);
 RP_API void rp_settings_set(const rp_settings_table *table, void *settings, size_t index,
                             double value);
 
-/* Returns the index of the setting of this name; `count` if there is none. */
+/* Returns the index of the setting `name`, or table->count if there is none. */
 RP_API size_t rp_settings_find(const rp_settings_table *table, const char *name);
 
-/* Fills in the defaults, then the values for the environment of this name, if it has other
- * ones. `env_name` may be NULL. */
+/* Fills in the defaults, then the presets for the environment `env_name`. `env_name` may be
+ * NULL. */
 RP_API void rp_settings_init(const rp_settings_table *table, void *settings,
                              const char *env_name);
 
-/* RP_INVALID: names the first setting that is out of its bounds, or does not fit another. */
+/* Checks that every setting is within its bounds, and that the settings fit each other.
+ * RP_INVALID: the text of the error names the first setting for which this is not so. */
 RP_API RP_NODISCARD rp_status rp_settings_check(const rp_settings_table *table,
                                                 const void *settings, rp_error *err);
 
-/* A row of a table, for the lists of settings (dqn_settings.h): `type` is the struct. */
+/* Expands one entry of a list of settings (dqn_settings.h) to a rp_setting_info. `type` is the
+ * struct of the settings. */
 #define RP_SETTING_ROW(type, kind, field, name, initial, low, high, about)                     \
     {name, RP_SETTING_##kind, offsetof(type, field), initial, low, high, about},
 

@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many threads should act and how many should learn: the design space exploration of Zhang,
- * Meng and Prasanna (Parallel Actors and Learners, 2021).
+/* Chooses how many threads should act (actors) and how many should learn (learners). Such a
+ * pair of numbers is called a split. The method is the design space exploration of Zhang, Meng
+ * and Prasanna (Parallel Actors and Learners, 2021). It needs two curves, which are computed
+ * from measured points:
  *
- *   f_a(x)   steps a second of x threads that act        a curve, from measured points
- *   f_l(x)   updates a second of x threads that learn    a curve, from measured points
+ *   f_a(x)   steps per second of x actors
+ *   f_l(x)   updates per second of x learners
  *
- * An agent that wants one update for every `interval` steps makes
+ * Let an agent make one update for every `interval` steps. If x_a actors and x_l learners run
+ * at the same time on cores of their own, the agent makes
  *
- *   min(f_a(x_a), interval * f_l(x_l))   steps a second
+ *   min(f_a(x_a), interval * f_l(x_l))   steps per second.
  *
- * if its x_a actors and x_l learners run at the same time on cores of their own, and
+ * If it acts and learns in turn on one thread, and x_l learners work together on its updates,
+ * the agent makes
  *
- *   1 / (1 / f_a(1) + 1 / (interval * f_l(x_l)))
+ *   1 / (1 / f_a(1) + 1 / (interval * f_l(x_l)))   steps per second.
  *
- * if it acts and learns in turn on one thread, whose updates x_l learners share. An actor and a
- * learner that share a single core act and learn in turn as well.
+ * The second formula also holds for one actor and one learner on a single core.
  *
  *   rp_rate_curve_fill(&acting, points, 3, cores, &err);      measured with 1, 2 and 4 threads
  *   rp_rate_curve_fill(&learning, others, 3, cores, &err);
  *   rp_split_pick(&(rp_split_options){.acting = &acting, .learning = &learning, .interval = 4,
  *                                     .cores = cores}, &split, &err);
  *
- * Pure: no memory, no clock, no thread. profile.h measures the points. */
+ * The functions are pure: they allocate nothing, read no clock and use no thread. profile.h
+ * measures the points. */
 #ifndef REPRISE_RL_SPLIT_H
 #define REPRISE_RL_SPLIT_H
 
@@ -31,89 +35,93 @@ RP_BEGIN_DECLS
 
 enum { RP_SPLIT_MAX_CORES = 1024 };
 
-/* Rates outside of these bounds are mistakes of a measurement. */
+/* Bounds of a rate. A rate outside of them is a measurement error. */
 #define RP_RATE_LEAST 1e-6
 #define RP_RATE_MOST 1e12
 
-/* Splits whose rates differ by less than this share count as equal. */
+/* Splits whose rates differ by less than this fraction are treated as equally fast. */
 #define RP_SPLIT_TIE 0.01
 
-/* A measurement: the rate, in calls a second, of a number of threads. */
+/* A measured point of a curve: the rate of `threads` threads, in steps or updates per
+ * second. */
 typedef struct rp_rate_point {
     int64_t threads;
     double rate;
 } rp_rate_point;
 
-/* The rates of 1 to `count` threads. A plain value. */
+/* A curve: the rates of 1 to `count` threads. A plain struct. */
 typedef struct rp_rate_curve {
     int64_t count;
-    double serial; /* the share of one thread's time that more threads do not shorten (Amdahl
-                      1967), fitted to the points; 0 if there is only one point */
-    double rates[RP_SPLIT_MAX_CORES]; /* rates[x - 1]: of x threads */
+    double serial; /* serial fraction (Amdahl 1967): the part of one thread's time that more
+                      threads do not shorten. Fitted to the points; 0 if there is one point */
+    double rates[RP_SPLIT_MAX_CORES]; /* rates[x - 1] is the rate of x threads */
 } rp_rate_curve;
 
 /* Makes a curve of 1 to `most` threads from `count` points in any order.
  *
- * Let T(x) = 1 / f(x), the time of one call. Amdahl's law is T(x) = a + b / x. Then
- *   - at a point, the curve has the rate of the point;
- *   - between two points, T is a + b / x through both;
- *   - outside of the points, T is a + b / x with a, b >= 0, least squares of the relative
- *     errors, and scaled to meet the nearest point;
- *   - above the last point the curve is level if an earlier point has a larger rate.
+ * Let T(x) = 1 / f(x) be the time of one step or update. Amdahl's law is T(x) = a + b / x.
+ *   - At a point, the curve has the rate of the point.
+ *   - Between two points, T(x) = a + b / x goes through both.
+ *   - Outside of the points, T(x) = a + b / x is the least squares fit of the relative errors
+ *     with a, b >= 0, scaled to go through the nearest point.
+ *   - Above the last point the curve is constant if an earlier point has a larger rate.
  *
- * RP_INVALID, with nothing written: there is no point; two points have the same number of
- * threads; a number of threads, or `most`, is not from 1 to RP_SPLIT_MAX_CORES; a rate is NaN
- * or out of its bounds. */
+ * Returns RP_INVALID, and writes nothing, in these cases: there is no point; two points have
+ * the same number of threads; a number of threads, or `most`, is not from 1 to
+ * RP_SPLIT_MAX_CORES; a rate is NaN or out of its bounds. */
 RP_API RP_NODISCARD rp_status rp_rate_curve_fill(rp_rate_curve *out,
                                                  const rp_rate_point *points, size_t count,
                                                  int64_t most, rp_error *err);
 
-/* True if a curve from rp_rate_curve_fill() of these points holds its invariants:
+/* Returns true if a curve that rp_rate_curve_fill() made from these points meets its
+ * invariants:
  *   S1  it has 1 to RP_SPLIT_MAX_CORES rates, each a number within its bounds;
  *   S2  at a point, it has the rate of the point;
- *   S3  between two points it only rises or only falls, and stays between their rates;
+ *   S3  between two points it is monotonic, and its rates are between those of the points;
  *   S4  above the last point it does not fall, and x threads have at most x / (x - 1) times the
  *       rate of x - 1 threads.
- * With no points, S1 only. */
+ * If `count` is 0, only S1 is checked. */
 RP_API bool rp_rate_curve_check(const rp_rate_curve *curve, const rp_rate_point *points,
                                 size_t count);
 
-/* The options of a split. Curves are borrowed for one call. */
+/* The options for picking a split. Curves are borrowed for one call. */
 typedef struct rp_split_options {
-    const rp_rate_curve *acting, *learning; /* their `count` bounds actors and learners */
-    double interval;                        /* steps for each update, 1e-6 to 1e9 */
+    const rp_rate_curve *acting, *learning; /* f_a and f_l; acting->count and learning->count
+                                               are the most actors and the most learners */
+    double interval;                        /* steps per update, 1e-6 to 1e9 */
     int64_t cores;                          /* 1 to RP_SPLIT_MAX_CORES */
     bool in_turn;                           /* one thread acts and learns in turn */
     int64_t only_actors, only_learners;     /* accept only these numbers; 0: any number */
-    /* Returns the steps a second of a split that was measured as a whole, which replace those
-     * of the curves; 0 if it was not measured. May be NULL. */
+    /* Returns the measured steps per second of a split, or 0 if the split was not measured. A
+     * measured rate replaces the one computed from the curves. May be NULL. */
     double (*measured)(const void *ctx, int64_t actors, int64_t learners);
     const void *ctx;
 } rp_split_options;
 
 typedef struct rp_split {
     int64_t actors, learners;
-    double steps_per_second; /* by rp_split_rate() */
+    double steps_per_second; /* the result of rp_split_rate() */
 } rp_split;
 
-/* True if a split fits:
- *   S5  actors and learners are from 1 to the counts of their curves; they are only_actors and
- *       only_learners unless those are 0; and
- *         in turn: actors is 1, learners <= cores;
+/* Returns true if a split fits the options:
+ *   S5  actors and learners are from 1 to the counts of their curves. If only_actors or
+ *       only_learners is not 0, it is the number of actors or of learners. Further,
+ *         if in_turn is true: actors is 1, and learners <= cores;
  *         else, with one core: actors and learners are 1;
  *         else: actors + learners <= cores. */
 RP_API bool rp_split_fits(const rp_split_options *options, int64_t actors, int64_t learners);
 
-/* Returns the steps a second of a split, as measured or by the formulas above. `actors` and
- * `learners` are from 1 to the counts of their curves. */
+/* Returns the steps per second of a split: the result of measured() if it is not 0, else that
+ * of the formulas above. `actors` and `learners` must be from 1 to the counts of their
+ * curves. */
 RP_API double rp_split_rate(const rp_split_options *options, int64_t actors, int64_t learners);
 
 /* Picks the best split that fits:
- *   S6  its rate is at least (1 - RP_SPLIT_TIE) times the largest rate of those that fit;
- *   S7  of the splits for which S6 holds it has the fewest threads, and of those with as few
- *       threads the fewest learners.
- * Tries all splits: cores^2 / 2 at most. RP_INVALID: a curve breaks S1, an option is out of its
- * bounds, or no split fits only_actors and only_learners. */
+ *   S6  its rate is at least (1 - RP_SPLIT_TIE) times the largest rate of all splits that fit;
+ *   S7  of the splits for which S6 holds, it has the fewest threads; of several such splits, it
+ *       has the fewest learners.
+ * Tries all splits, which are at most cores^2 / 2. RP_INVALID: a curve violates S1, an option
+ * is out of bounds, or no split fits only_actors and only_learners. */
 RP_API RP_NODISCARD rp_status rp_split_pick(const rp_split_options *options, rp_split *out,
                                             rp_error *err);
 

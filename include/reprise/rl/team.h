@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Teams: threads that compute one thing together, for parallel learners.
+/* Teams: threads that work together on one computation, for parallel learners.
  *
- * A team has members 0, 1, ...: member 0 is the thread that calls rp_team_run(), the others
- * have threads of their own, which sleep between runs.
+ * A team has members 0, 1, ... Member 0 is the thread that calls rp_team_run(). Each other
+ * member is a thread of the team, which sleeps between runs.
  *
  *   static void work(void *ctx, size_t member)
  *   {
- *       ... the gradient of this member's rows, in an array of its own ...
+ *       ... compute the gradient of this member's rows, in an array of its own ...
  *       rp_team_meet(team, member);
  *       rp_team_step_slices(team, member, steps, 1, &norm);   sums the gradients, applies them
  *   }
  *   rp_team_run(team, work, ctx);
  *   rp_optimizer_end_slices(optimizer, norm);
  *
- * A member that waits for others spins for some microseconds, then sleeps. If spinning was in
- * vain, as on a machine with more busy threads than cores, it spins less the next time.
+ * A member that waits for others spins for some microseconds, then sleeps. If it had to sleep,
+ * which is usual if there are more busy threads than cores, it spins for a shorter time at the
+ * next wait.
  *
- * One thread at a time may use a team. After fork() the child has no threads of the team: it
- * must not use it, nor free it. */
+ * One thread at a time may use a team. After fork(), the child has no threads of the team, so
+ * the child must neither use nor free the team. */
 #ifndef REPRISE_RL_TEAM_H
 #define REPRISE_RL_TEAM_H
 
@@ -38,45 +39,49 @@ RP_API void rp_team_free(rp_team *team);
 
 RP_API size_t rp_team_size(const rp_team *team);
 
-/* Calls work(ctx, member) for each member, on the member's thread. Returns when all calls have
- * returned. The members see what the caller wrote before; afterwards the caller sees what the
- * members wrote. */
+/* Calls work(ctx, member) for each member on the member's thread. Returns when all these calls
+ * have returned. The members see what the caller wrote before the call. After the call the
+ * caller sees what the members wrote. */
 RP_API void rp_team_run(rp_team *team, void (*work)(void *ctx, size_t member), void *ctx);
 
-/* Waits until all members have called rp_team_meet(). Called in work(), by all members equally
- * often. Afterwards all members see what each of them wrote before. */
+/* A barrier: waits until all members have called rp_team_meet(). Within work() every member
+ * must call it the same number of times. Afterwards each member sees what all members wrote
+ * before it. */
 RP_API void rp_team_meet(rp_team *team, size_t member);
 
-/* A part of an array. */
+/* A range of an array. */
 typedef struct rp_slice {
-    size_t first, count;
+    size_t first, count; /* index of the first element; number of elements */
 } rp_slice;
 
-/* Returns this member's slice of an array of `count` numbers. The slices of all members are
- * disjoint, and cover the array. A slice may be empty. If the array begins on a cache line, no
- * two slices share one. */
+/* Returns the member's slice of an array of `count` numbers. The slices of all members are
+ * disjoint and cover the array. A slice may be empty. If the array begins at the start of a
+ * cache line, no two slices have a cache line in common. */
 RP_API rp_slice rp_team_slice(const rp_team *team, size_t count, size_t member);
 
-/* A step of an optimizer with the sum of the gradients of all members. All members pass the
- * same values. */
+/* A step of an optimizer with the sum of the gradients of all members. All members must pass
+ * the same values. */
 typedef struct rp_team_step {
     rp_optimizer *optimizer;
     rp_real *params;
-    rp_real *const *grads; /* one array for each member. The first becomes the sum, scaled as
-                              rp_optimizer_step() does */
-    size_t first, count;   /* where the optimizer's parameters are: in `params`, and in each
-                              array of `grads` */
+    rp_real *const *grads; /* one array for each member. The first array becomes the sum, scaled
+                              as by rp_optimizer_step() */
+    size_t first, count;   /* index of the first of the optimizer's parameters in `params` and
+                              in each array of `grads`; their number */
 } rp_team_step;
 
 enum { RP_TEAM_MAX_STEPS = 4 };
 
-/* Makes `count` steps, 1 to RP_TEAM_MAX_STEPS, of different parameters. Called in work() by all
- * members, after an rp_team_meet() before which they completed their gradients. Each member
- * adds up and applies its own slices; the members meet once in between. `norms` receives the
- * norm of the sum of each step, before scaling, also without max_norm, where
- * rp_optimizer_step() returns 0. A step whose norm is not finite changes no parameters. Sums
- * are in the order of members: the result depends on the size of the team only. After
- * rp_team_run() the caller calls rp_optimizer_end_slices() for each step. */
+/* Makes `count` steps, 1 to RP_TEAM_MAX_STEPS, of different parameters. All members must call
+ * this function within work(). Before the call each member must complete its gradients and then
+ * call rp_team_meet(). After rp_team_run() the caller must call rp_optimizer_end_slices() for
+ * each step.
+ *
+ * Each member adds up the gradients of its own slices, and updates the parameters of these
+ * slices; in between, the members meet once. Gradients are added in the order of the members,
+ * so the result depends only on the size of the team. `norms` receives, for each step, the norm
+ * of the sum before scaling. Unlike rp_optimizer_step(), it does so even if max_norm is 0. A
+ * step whose norm is not finite changes no parameters. */
 RP_API void rp_team_step_slices(rp_team *team, size_t member, const rp_team_step *steps,
                                 size_t count, double *norms);
 

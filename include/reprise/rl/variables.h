@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters through a table: a learner publishes them, actors and evaluators fetch them.
+/* Shares parameters through a table, also between processes. A learner publishes them with a
+ * variable source, and actors and evaluators fetch them with a variable client.
  *
- * The table has one item, the latest parameters, with a version: 1, 2, ... A client asks the
- * table for its version before it fetches, so parameters that have not changed are not sent
- * again. Both work with a store of this process and with a server. If a server lost its tables,
- * versions begin anew; clients fetch them although they are smaller.
+ * The table has one item: the latest parameters. Each publication has a version: 1, 2, ... A
+ * variable client first asks the table for the version, so parameters that have not changed are
+ * not sent again. Sources and clients work with a store of this process and with a server. If a
+ * server has lost its tables, versions start at 1 again, and clients fetch the new parameters
+ * although their version is smaller.
  *
  * One thread at a time may use a source or a client. */
 #ifndef REPRISE_RL_VARIABLES_H
@@ -18,34 +20,36 @@ RP_BEGIN_DECLS
 typedef struct rp_variable_source rp_variable_source;
 typedef struct rp_variable_client rp_variable_client;
 
-/* What both sides must agree on. */
+/* The options of a source or a client. Both sides must use the same table and count. */
 typedef struct rp_variable_options {
     rp_client *client; /* must outlive the source or client */
-    const char *table; /* copied; the source creates it, if it does not exist */
-    size_t count;      /* numbers, >= 1 */
-    /* For a source only: what ends its waits for the server. Zero: nothing does. */
-    int64_t timeout_ms; /* the longest wait of a call; 0: no limit */
-    rp_cancel *cancel;  /* may be NULL */
+    const char *table; /* copied; the source creates the table if it does not exist */
+    size_t count;      /* numbers in the parameters, >= 1 */
+    /* These two fields limit the waits of a source for the server. A client does not use
+     * them. */
+    int64_t timeout_ms; /* longest wait of a call; 0: no limit */
+    rp_cancel *cancel;  /* cancels the waits of all calls; may be NULL */
 } rp_variable_options;
 
-/* Makes a source. Versions continue those of a table that exists. Returns owned.
+/* Makes a source. If the table exists, new versions follow its latest version. Returns owned.
  * RP_INVALID, RP_NO_RESOURCE, or a status of the client. */
 RP_API RP_NODISCARD rp_status rp_variable_source_new(const rp_allocator *alloc,
                                                      const rp_variable_options *options,
                                                      rp_variable_source **out, rp_error *err);
 RP_API void rp_variable_source_free(rp_variable_source *source); /* NULL is fine */
 
-/* Publishes `count` numbers, with one number of the learner's own beside them (its steps, for
- * example), and waits until they are in the table. Writes their version. The statuses are those
- * of a writer. After a failure the numbers may have been published or not: free the source, and
- * make another one. */
+/* Publishes `count` numbers and waits until they are in the table. Writes their version to
+ * `*version`. `note` is a number of the learner that is published with them, for example its
+ * steps. The statuses are those of a writer. After a failure it is unknown whether the numbers
+ * were published. The caller must then free the source, and may make another one. */
 RP_API RP_NODISCARD rp_status rp_variable_source_publish(rp_variable_source *source,
                                                          const rp_real *numbers, int64_t note,
                                                          int64_t *version, rp_error *err);
 
-/* Asks the table whether its latest item is that of the last publication. It is not if others
- * have written to the table, or deleted the item: then publish again; versions go on from
- * there. A status of the client. */
+/* Asks the table whether its latest item is the last publication of this source. `*latest` is
+ * false if another client has written to the table or has deleted the item. The caller should
+ * then publish again; the new version follows the latest version in the table. Returns a status
+ * of the client. */
 RP_API RP_NODISCARD rp_status rp_variable_source_is_latest(rp_variable_source *source,
                                                            bool *latest, rp_error *err);
 
@@ -56,20 +60,22 @@ RP_API RP_NODISCARD rp_status rp_variable_client_new(const rp_allocator *alloc,
 RP_API void rp_variable_client_free(rp_variable_client *client); /* NULL is fine */
 
 typedef struct rp_variables {
-    int64_t version; /* 0: nothing has been published */
-    int64_t note;
-    bool changed; /* fetched by this call */
+    int64_t version; /* version of the parameters; 0: nothing has been published */
+    int64_t note;    /* the note that was published with them */
+    bool changed;    /* this call has fetched new parameters */
 } rp_variables;
 
-/* No number of a client is larger in size. */
+/* The largest magnitude of a parameter that a client accepts. */
 #define RP_VARIABLE_BOUND 1e6F
 
-/* Fetches the parameters if they are not those of the last call: writes `count` numbers.
- * Otherwise `numbers` stays as it is. Waits for the server only.
- * RP_CORRUPT (an item of another size, that cannot be decoded, or with numbers that are not
- * finite or over RP_VARIABLE_BOUND; `numbers` may have been written to; the item is not fetched
- * again, so that later calls succeed until the table has another one), or a status of the
- * client. */
+/* Fetches the parameters if they have changed since the last call: writes `count` numbers.
+ * Otherwise leaves `numbers` unchanged. Waits only for the server, not for a publication.
+ * RP_CORRUPT (see below), or a status of the client.
+ *
+ * RP_CORRUPT means that the item has another size, cannot be decoded, or has numbers that are
+ * not finite or over RP_VARIABLE_BOUND. `numbers` may then have been overwritten. The bad item
+ * is not fetched again: later calls succeed, without new parameters, until the table has
+ * another item. */
 RP_API RP_NODISCARD rp_status rp_variable_client_update(rp_variable_client *client,
                                                         rp_real *numbers, rp_wait wait,
                                                         rp_variables *out, rp_error *err);

@@ -56,7 +56,7 @@ class DQN:
       dueling=True             streams for value and advantages
       double_q=True            online network picks the next action
       n_step=5                 rewards in a target
-      discount=0.99            of a reward one step later
+      discount=0.99            discount factor per step
       reward_scale=1.0         factor of all rewards
       rmsprop=False            centred RMSProp in place of Adam
       rate=0.002               learning rate of the optimizer
@@ -71,14 +71,14 @@ class DQN:
       priority_exponent=0.6    alpha of priorities
       weight_exponent=0.4      beta of importance weights
       target_every=100         updates between changes of the target net
-      target_rate=1.0          target net moves by this share; 1: copy
-      ladder=True              a constant epsilon for each copy, .4 to .0007
+      target_rate=1.0          soft update rate of the target net; 1: copy
+      ladder=True              a fixed epsilon per environment, .4 to .0007
       epsilon_first=1.0        without ladder: epsilon at first
       epsilon_last=0.05        without ladder: epsilon at last
       epsilon_steps=10000      without ladder: steps from first to last
       max_loss=1000000.0       loss from which a run has diverged
       learners=1               threads that learn together
-      async_learners=False     each applies its own gradients, when ready
+      async_learners=False     each learner applies its gradients when ready
     """
 
     def __init__(self, env: Any, *, seed: Optional[int] = None, verbose: int = 0, workers: int = 0,

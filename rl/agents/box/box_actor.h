@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The acting half of an agent of continuous actions: actions with noise, clipped to the bounds,
- * and items with priorities.
+/* The actor (actor.h) of an agent for continuous actions. It chooses actions with exploration
+ * noise, clips them to the bounds of the environment, and writes items to the replay with their
+ * initial priorities.
  *
- * The priority of a new item is |R + discount * D * V(o') - Q(o, u)| + RP_PRIORITY_FLOOR, where
- * R and D are of the item (adder.h), and V and Q are computed with the actor's own parameters
- * (Horgan et al. 2018, algorithm 1). If there are several critics, the largest |...| counts. */
+ * An item is a transition (o, u, R, D, o'): observation, action, n-step reward, n-step discount
+ * and later observation, as adder.h defines them. Its initial priority is
+ *
+ *   |R + discount * D * V(o') - Q(o, u)| + RP_PRIORITY_FLOOR
+ *
+ * where V and Q are computed with the actor's current parameters (Horgan et al. 2018, algorithm
+ * 1). With several critics, the largest of the absolute values is taken. */
 #ifndef RP_AGENTS_BOX_BOX_ACTOR_H
 #define RP_AGENTS_BOX_BOX_ACTOR_H
 
@@ -14,41 +19,46 @@
 #include "reprise/rl/actor.h"
 #include "reprise/rl/random.h"
 
-/* How the networks of an agent are run. Static. */
+/* How the actor of one kind of agent (DPG or SAC) runs its networks. A "rating" is the object
+ * that runs them forward; only these functions know its type. Every pointer here is static.
+ * Actions are from -1 to 1, as rp_box_to_unit() writes them (agents/box/box.h). */
 typedef struct rp_box_acting {
     const rp_box_shape *shape;
-    /* Makes a rating, which runs the networks forward on up to `rows` rows. Returns owned. */
+    /* Makes a rating for batches of at most `rows` rows. Returns owned. */
     rp_status (*new_rating)(const rp_allocator *alloc, const rp_box_nets *nets, size_t rows,
                             void **out, rp_error *err);
     void (*free_rating)(void *rating);
-    /* Writes an action for each of `rows` observations. Its numbers should be from -1 to 1; the
-     * caller clips those that are not. `noise` has as many numbers as `actions`. */
+    /* Writes an action for each of the `rows` observations in `now`. The caller clips
+     * components that are not in [-1, 1]. `noise` has one number for each number of
+     * `actions`. */
     void (*act)(void *rating, const rp_real *params, const rp_real *now, const double *noise,
                 size_t rows, rp_real *actions);
-    /* Writes the values of the actions of `rows` items by each critic, one critic after the
-     * other, and the values of their later observations. Only now, actions, next and
-     * next_noise of `items` are set. */
+    /* Writes Q(o, u) of `rows` items to `values`: all rows by the first critic, then all rows
+     * by the next one. Writes V(o') of each item to `later`. Only the fields now, actions, next
+     * and next_noise of `items` are set. */
     void (*rate)(void *rating, const rp_real *params, const rp_box_batch *items, size_t rows,
                  rp_real *values, rp_real *later);
-    /* Returns what the actor reports as rp_actor.exploration. If it is NULL, the actor reports
-     * the deviation of the noise. */
+    /* Returns the number that the actor reports as rp_actor.exploration. If this function is
+     * NULL, the actor reports the standard deviation of the noise. */
     double (*exploration)(const rp_box_nets *nets, const rp_real *params);
 } rp_box_acting;
 
-/* What an actor works with. The pointers are borrowed; the client must outlive the actor. */
+/* The arguments of rp_box_actor_new(). `acting`, `client` and the arrays of bounds in `spec`
+ * must outlive the actor. The other pointers are borrowed for that call. */
 typedef struct rp_box_actor_options {
     const rp_box_acting *acting;
-    const void *settings; /* of the agent; checked and copied */
+    const void *settings; /* the agent's settings struct; checked */
     const rp_env_spec *spec;
     rp_client *client;
-    bool settled;
-    size_t max_in_flight;
-    const rp_pcg64 *rng; /* copied: the stream of noise */
-    double noise;        /* its deviation */
+    bool settled;         /* as in rp_group_writer_options (group_writer.h) */
+    size_t max_in_flight; /* as in rp_group_writer_options */
+    const rp_pcg64 *rng;  /* the random stream of the noise; copied */
+    double noise;         /* the standard deviation of the noise */
 } rp_box_actor_options;
 
-/* Makes an actor. `alloc` NULL is rp_allocator_default(). Returns owned. RP_INVALID,
- * RP_NO_RESOURCE, or a status of the client. */
+/* Makes an actor. `wait` limits the wait for the signature of the table "replay". `alloc` NULL
+ * means rp_allocator_default(). Returns owned.
+ * RP_INVALID, RP_NO_RESOURCE, or a status of the client. */
 RP_NODISCARD rp_status rp_box_actor_new(const rp_allocator *alloc,
                                         const rp_box_actor_options *options, rp_wait wait,
                                         rp_actor **out, rp_error *err);

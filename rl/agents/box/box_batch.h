@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transitions as the networks of an agent of continuous actions read them. */
+/* A batch of transitions, scaled as the networks of an agent for continuous actions read
+ * them. */
 #ifndef RP_AGENTS_BOX_BOX_BATCH_H
 #define RP_AGENTS_BOX_BOX_BATCH_H
 
 #include "reprise/rl/nn.h"
 
-/* Arrays of one row a transition (o, u, R, D, o'): R is the sum of up to n discounted rewards,
- * D what the value of o' is multiplied by. Actions are from -1 to 1. Borrowed. */
+/* Arrays with one row per transition (o, u, R, D, o'): an observation, an action, the sum of up
+ * to n discounted rewards, the factor of the value of o', and a later observation. Actions are
+ * from -1 to 1. The arrays are borrowed. */
 typedef struct rp_box_batch {
-    const rp_real *now, *actions, *reward, *discount, *next;
-    const rp_real *weights; /* NULL: 1 */
-    /* Standard normal numbers, from which a stochastic policy draws its actions: those at o
-     * from `noise`, those at o' from `next_noise`. A row has the size of an action. */
+    const rp_real *now, *actions, *reward, *discount, *next; /* o, u, R, D, o' */
+    const rp_real *weights; /* importance weights; NULL: every weight is 1 */
+    /* Standard normal numbers for a stochastic policy. The policy turns `noise` into its action
+     * at o, and `next_noise` into its action at o'. A row has one number per dimension of an
+     * action. */
     const rp_real *noise, *next_noise;
 } rp_box_batch;
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head of a Gaussian policy whose actions are from -1 to 1. */
+/* The output distribution of a Gaussian policy: a normal distribution that tanh squashes, so
+ * that actions are from -1 to 1. */
 #ifndef RP_AGENTS_BOX_BOX_HEAD_H
 #define RP_AGENTS_BOX_BOX_HEAD_H
 
 #include "reprise/rl/loss.h"
 
-/* With the bounds of Haarnoja et al. for the logarithms of deviations. */
+/* Returns the distribution of actions with `action_count` dimensions. The logarithm of a
+ * standard deviation is bounded to [-20, 2], as in Haarnoja et al. (2018). */
 static inline rp_gaussian rp_box_head(size_t action_count)
 {
     return (rp_gaussian){

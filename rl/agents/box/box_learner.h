@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The learning half of an agent of continuous actions: batches of the replay to updates,
- * priorities back, targets moved. Several learners share the updates (team_update.h). */
+/* The learner (learner.h) of an agent for continuous actions. It draws batches from the replay,
+ * updates the parameters and the target networks, and writes new priorities back.
+ *
+ * Several learner threads can work on one batch (team_update.h): each computes the gradients of
+ * its share, which is a range of the batch's rows. An "update" object is what one thread owns
+ * for this: tapes (nn.h), gradients and, in the first thread only, the optimizers. An update
+ * object without optimizers is called a helper. */
 #ifndef RP_AGENTS_BOX_BOX_LEARNER_H
 #define RP_AGENTS_BOX_BOX_LEARNER_H
 
@@ -11,50 +16,55 @@
 #include "reprise/rl/learner.h"
 #include "reprise/rl/random.h"
 
-/* What the gradients of one learner are made of. Borrowed for one call. */
+/* The arguments of new_update(). Borrowed for that call, except `nets`. */
 typedef struct rp_box_update_options {
     const rp_allocator *alloc;
-    const rp_box_nets *nets; /* borrowed until the update is freed */
-    const void *settings;    /* of the agent */
-    size_t rows;             /* of this learner's share of a batch */
-    size_t all_rows;         /* of the batch */
-    bool is_helper;          /* has no optimizers: the first learner has them */
+    const rp_box_nets *nets; /* borrowed until the update object is freed */
+    const void *settings;    /* the agent's settings struct */
+    size_t rows;             /* rows in this thread's share */
+    size_t all_rows;         /* rows in the whole batch */
+    bool is_helper;          /* make no optimizers */
 } rp_box_update_options;
 
-/* How an agent learns. An update is what one learner has: tapes, gradients, optimizers. Static.
- */
+/* How one kind of agent (DPG or SAC) learns. Only these functions know the type of the update
+ * objects. Every pointer here is static. */
 typedef struct rp_box_learning {
     const rp_box_shape *shape;
-    /* Makes an update. Returns owned. */
+    /* Makes an update object. Returns owned. */
     rp_status (*new_update)(const rp_box_update_options *options, void **out, rp_error *err);
     void (*free_update)(void *update);
-    rp_real *(*grads)(void *update); /* always the same array, as the parameters */
-    /* Computes the gradients of a share, as rp_update_find does (team_update.h). */
+    /* Returns the array of the gradients, in the layout of the parameters. It is the same array
+     * for the life of the update object. */
+    rp_real *(*grads)(void *update);
+    /* Computes the gradients of a share, as rp_update_find specifies (team_update.h). `errors`
+     * receives the TD error of each row. */
     rp_update_found (*find)(void *update, const rp_real *params, const rp_real *target_params,
                             const rp_box_batch *batch, size_t rows, rp_real *errors);
-    /* Writes the parameters that have an optimizer of their own, in order. Returns their
-     * number, at most RP_LEARNING_NETWORKS. */
+    /* Describes each part of the parameters that has an optimizer of its own (learning.h), in
+     * the order of the parts. Returns the number of parts, at most RP_LEARNING_NETWORKS. */
     size_t (*networks)(void *update, const rp_box_nets *nets, rp_learning_network *out);
-    /* Moves the optimizers of another update to this one, a helper of the same networks. Then
-     * the other one is a helper. */
+    /* Moves the optimizers of `from` to `update`, which is a helper for the same networks.
+     * Afterwards `from` is a helper. */
     void (*take_optimizers)(void *update, void *from);
-    /* Writes the first values of the agent's own parameters. NULL: it has none. */
+    /* Writes the initial values of the parameters that are in no network (rp_box_shape.own).
+     * NULL: there are none. */
     void (*init_own)(const void *settings, rp_real *own);
 } rp_box_learning;
 
-/* What a learner works with. The pointers are borrowed; the client must outlive the learner. */
+/* The arguments of rp_box_learner_new(). `how`, `client` and the arrays of bounds in `spec`
+ * must outlive the learner. The other pointers are borrowed for that call. */
 typedef struct rp_box_learner_options {
     const rp_box_learning *how;
-    const void *settings;    /* of the agent; checked and copied */
+    const void *settings;    /* the agent's settings struct; checked and copied */
     const rp_env_spec *spec; /* copied */
     rp_client *client;
-    rp_store *store;
-    size_t mutate_for;
-    rp_pcg64 *rng; /* of the first parameters; goes on */
+    rp_store *store;   /* as in rp_replay_options (replay.h); may be NULL */
+    size_t mutate_for; /* as in rp_replay_options; without effect if `store` is set */
+    rp_pcg64 *rng;     /* draws the initial parameters; the call advances it */
 } rp_box_learner_options;
 
-/* Makes a learner. `alloc` NULL is rp_allocator_default(). Returns owned. RP_INVALID,
- * RP_NO_RESOURCE, RP_NOT_FOUND (the store has no table "replay"). */
+/* Makes a learner. `alloc` NULL means rp_allocator_default(). Returns owned.
+ * RP_INVALID, RP_NO_RESOURCE, RP_NOT_FOUND (the store has no table "replay"). */
 RP_NODISCARD rp_status rp_box_learner_new(const rp_allocator *alloc,
                                           const rp_box_learner_options *options,
                                           rp_learner **out, rp_error *err);

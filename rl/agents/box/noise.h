@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Noise of an actor: at each step, a normally distributed number for each number of the action
- * of each environment. The environments of a group are its copies.
+/* Exploration noise of an actor for continuous actions. At each step it draws one normally
+ * distributed number for each dimension of the action of each parallel environment. The fields
+ * named `copy` and `copies` are about these environments.
  *
- * Without memory the noise of a step is independent of all before. With memory it is an
- * Ornstein-Uhlenbeck process with the same deviation, new in every episode. A plain value. */
+ * If `memory` is 0, the noise of each step is independent of earlier steps. Otherwise the noise
+ * of an environment is an Ornstein-Uhlenbeck process with the same standard deviation, and
+ * restarts in every episode.
+ *
+ * rp_noise is a plain struct: the owner fills in all fields and owns the array. */
 #ifndef RP_AGENTS_BOX_NOISE_H
 #define RP_AGENTS_BOX_NOISE_H
 
@@ -11,19 +15,21 @@
 
 typedef struct rp_noise {
     rp_pcg64 rng;
-    double deviation, memory; /* memory: correlation with the noise of the step before */
-    size_t copies, width;     /* width: numbers of an action */
-    double *now;              /* of the latest step: copies x width. Borrowed */
+    double deviation, memory; /* standard deviation; correlation with the noise of the step
+                                 before, in [0, 1) */
+    size_t copies, width;     /* number of environments; dimensions of an action */
+    double *now;              /* noise of the latest step: copies x width numbers. Borrowed */
 } rp_noise;
 
-/* Begins the noise of an episode of one copy. Without memory this changes nothing. */
+/* Restarts the noise of environment `copy` when it begins an episode. Has no effect if `memory`
+ * is 0. */
 void rp_noise_begin(rp_noise *noise, size_t copy);
 
-/* Draws the noise of the next step of all copies, in their order. */
+/* Draws the noise of the next step of all environments, in order of their index. */
 void rp_noise_draw(rp_noise *noise);
 
-/* Checks noise that was read from a snapshot: true if the generator is valid and all numbers
- * are finite. */
+/* Checks noise that was read from a snapshot. Returns true if the generator is valid and all
+ * numbers of `now` are finite. */
 bool rp_noise_check(const rp_noise *noise);
 
 #endif

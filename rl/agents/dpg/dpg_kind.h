@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How DPG acts and learns, for the parts that agents of continuous actions share. */
+/* The functions and constants by which the common code for continuous actions (agents/box) runs
+ * DPG. */
 #ifndef RP_AGENTS_DPG_DPG_KIND_H
 #define RP_AGENTS_DPG_DPG_KIND_H
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of DPG's critic, forward only: for targets, and for the priorities of new items.
+/* Forward passes of DPG's networks, without gradients. For observations o and actions u they
+ * compute the policy's actions p(o) and the critic's values Q(o, u). They serve to act, to
+ * compute targets, and to compute the priorities of new items. A rating (rp_dpg_rating) is the
+ * object that makes these passes.
  *
- * Observations and actions are as rp_box_to_unit() writes them (agents/box/box.h): actions are
- * numbers from -1 to 1. Parameters are one array: the policy's, then the critic's. */
+ * Observations and actions are scaled as rp_box_to_unit() writes them (agents/box/box.h), so
+ * actions are from -1 to 1. All parameters are in one array: the policy's, then the
+ * critic's. */
 #ifndef RP_AGENTS_DPG_DPG_RATING_H
 #define RP_AGENTS_DPG_DPG_RATING_H
 
@@ -10,23 +14,23 @@
 
 typedef struct rp_dpg_rating rp_dpg_rating;
 
-/* Makes a rating for at most `rows` rows. Borrows both networks until it is freed. Returns
- * owned. RP_INVALID (networks that do not fit each other), RP_NO_RESOURCE. */
+/* Makes a rating for at most `rows` rows. Borrows both networks until the rating is freed.
+ * Returns owned. RP_INVALID (networks that do not fit each other), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_dpg_rating_new(const rp_allocator *alloc, const rp_net *policy,
                                          const rp_net *critic, size_t rows, rp_dpg_rating **out,
                                          rp_error *err);
 void rp_dpg_rating_free(rp_dpg_rating *rating); /* NULL is fine */
 
-/* Writes Q(o, u) of each row; `actions` NULL: Q(o, p(o)), of the policy's own actions. */
+/* Writes Q(o, u) of each row. If `actions` is NULL, u is the policy's action p(o). */
 void rp_dpg_rate(rp_dpg_rating *rating, const rp_real *params, const rp_real *observations,
                  const rp_real *actions, size_t rows, rp_real *values);
 
-/* Returns the policy's actions: `rows` rows of rp_dpg_action_count() numbers. They are valid
- * until the next call of this function, or of rp_dpg_rate() with `actions` NULL. */
+/* Returns the policy's actions: `rows` rows of rp_dpg_action_count() numbers. Valid until the
+ * next call of this function, or of rp_dpg_rate() with `actions` NULL. */
 const rp_real *rp_dpg_choose(rp_dpg_rating *rating, const rp_real *params,
                              const rp_real *observations, size_t rows);
 
-/* The numbers of an action. */
+/* Returns the number of dimensions of an action. */
 size_t rp_dpg_action_count(const rp_dpg_rating *rating);
 
 #endif

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One update of DPG on a batch, without a replay.
+/* One update of DPG's parameters on a batch that the caller supplies.
  *
- * For a batch of items (o, u, R, D, o'), where R is the sum of up to n discounted rewards and D
- * what the value of o' is multiplied by:
+ * A batch has items (o, u, R, D, o'): an observation, an action, the sum of up to n discounted
+ * rewards, the factor of the value of o', and a later observation. The policy's action at o is
+ * p(o), and the critic's value of u is Q(o, u). Then:
  *
  *   target = R + D Q'(o', p'(o'))                   p', Q' are the target networks
  *   error  = target - Q(o, u)
  *   loss   = mean of weight * error^2 / 2           Adam for the critic
  *   slope  = dQ(o, p(o)) / du, each number clipped
- *   the gradient of the policy is that of -mean(slope . p(o)), with the slope constant: ascent
- *                                                   Adam for the policy
+ *   loss_p = -mean(slope . p(o)), slope constant    Adam for the policy
  *
- * Both gradients are those at the parameters before the update.
+ * Both gradients are computed at the parameters before the update. All parameters are in one
+ * array: the policy's, then the critic's.
  *
- * Parameters are one array: the policy's, then the critic's. */
+ * Several learner threads may work on one batch, each with an update object of its own. The
+ * rows of one thread are its share. Only one of the objects has optimizers; the others are
+ * helpers. */
 #ifndef RP_AGENTS_DPG_DPG_UPDATE_H
 #define RP_AGENTS_DPG_DPG_UPDATE_H
 
@@ -24,51 +27,54 @@ typedef struct rp_dpg_update rp_dpg_update;
 
 typedef struct rp_dpg_update_options {
     const rp_net *policy, *critic; /* borrowed until the update is freed */
-    size_t rows;                   /* of a batch, or of one learner's share of it */
-    size_t all_rows;               /* of the batch; 0: `rows` */
-    bool is_helper;                /* has no optimizers: another learner has them */
-    double rate, policy_rate, adam_epsilon;
-    double max_norm;  /* 0: never */
-    double max_slope; /* 0: never */
-    double huber;     /* 0: the square */
+    size_t rows;                   /* rows in the batch, or in this thread's share of it */
+    size_t all_rows;               /* rows in the whole batch; 0: `rows` */
+    bool is_helper;                /* make no optimizers */
+    double rate, policy_rate, adam_epsilon; /* `rate`: learning rate of the critic */
+    double max_norm;  /* gradients are clipped to this norm; 0: no clipping */
+    double max_slope; /* each number of the slope is clipped to +-max_slope; 0: no clipping */
+    double huber;     /* Huber loss threshold of rp_td_loss(); 0: squared error */
 } rp_dpg_update_options;
 
-/* What an update found, at the parameters before it. */
+/* The measurements of an update, at the parameters before it. */
 typedef struct rp_dpg_found {
-    double loss;           /* of the critic */
+    double loss;           /* loss of the critic */
     double value;          /* mean Q(o, u) */
-    double norm;           /* of the critic's gradient, before clipping; 0 without max_norm */
-    double policy_norm;    /* the same of the policy's */
-    const rp_real *errors; /* one a row. Borrowed, valid until the next update */
+    double norm;           /* norm of the critic's gradient before clipping; 0 without
+                              max_norm */
+    double policy_norm;    /* the same for the policy's gradient */
+    const rp_real *errors; /* one per row. Borrowed, valid until the next update */
 } rp_dpg_found;
 
-/* Returns owned. RP_INVALID (networks that do not fit each other), RP_NO_RESOURCE. */
+/* Makes an update object. Returns owned. RP_INVALID (networks that do not fit each other),
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_dpg_update_new(const rp_allocator *alloc,
                                          const rp_dpg_update_options *options,
                                          rp_dpg_update **out, rp_error *err);
 void rp_dpg_update_free(rp_dpg_update *update); /* NULL is fine */
 
-/* Computes the gradients of a batch, and what is found; norms are 0. Of a share, these are its
- * parts of the means over the batch: those of all shares add up to those of the batch.
- * `target_params` has the layout of `params`. Returns the gradients, in the same layout.
- * Borrowed, valid until the next call. */
+/* Computes the gradients of a batch and its measurements, of which the norms are 0. If the
+ * batch is a share, sums are divided by `all_rows`, so the results of all shares add up to
+ * those of the whole batch. `target_params` has the layout of `params`. Returns the gradients,
+ * in the same layout. Borrowed, valid until the next call. */
 rp_real *rp_dpg_gradients(rp_dpg_update *update, const rp_real *params,
                           const rp_real *target_params, const rp_box_batch *batch,
                           rp_dpg_found *found);
 
-/* The array of the gradients, always the same one. */
+/* Returns the array of the gradients. It is the same array for the life of the update
+ * object. */
 rp_real *rp_dpg_grads(rp_dpg_update *update);
 
-/* Computes the gradients of a whole batch, makes a step of both optimizers, and sets the norms.
- * If a norm is not finite, `params` are no longer of use. */
+/* Computes the gradients and measurements of a whole batch, with norms, and makes a step of
+ * both optimizers. If a norm is not finite, `params` are no longer usable. */
 void rp_dpg_step(rp_dpg_update *update, rp_real *params, const rp_real *target_params,
                  const rp_box_batch *batch, rp_dpg_found *found);
 
-/* Moves the optimizers of another update to this one, a helper of the same networks. Then the
- * other one is a helper. */
+/* Moves the optimizers of `from` to `update`, which is a helper for the same networks.
+ * Afterwards `from` is a helper. */
 void rp_dpg_take_optimizers(rp_dpg_update *update, rp_dpg_update *from);
 
-/* The optimizers, to save their state. Borrowed. */
+/* Return the optimizers, whose state the caller can save. Borrowed. */
 rp_optimizer *rp_dpg_policy_optimizer(rp_dpg_update *update);
 rp_optimizer *rp_dpg_critic_optimizer(rp_dpg_update *update);
 
