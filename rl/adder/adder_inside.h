@@ -59,8 +59,7 @@ typedef struct rp_adder_transitions {
     uint64_t *cells; /* ring of n entries. One cell number serves the action, return, discount
                         and extras */
     rp_ref *last;    /* of each copy whose episode ended in this call: its last observation */
-    uint64_t
-        *end_cell; /* of each copy: cell of the next return that the end of its episode adds */
+    uint64_t *end_cell; /* of each copy: cell of the next return that its end of episode adds */
 
     /* Only if a table has prioritize(), which gets the data of the items: */
     unsigned char *obs_rows, **other_rows; /* the rows to which the rings refer: observations;
@@ -130,7 +129,8 @@ void *rp_adder_take(rp_adder *a, size_t count, size_t size);
 rp_status rp_adder_lay_out(const rp_adder_options *options, rp_adder_layout *out,
                            rp_error *err);
 
-/* Computes the priority of each of `items` in each table, and writes them to a->priorities. */
+/* For each table with prioritize(), computes the priorities of `items` and writes them to
+ * a->priorities. */
 rp_status rp_adder_prioritize(rp_adder *a, const rp_adder_items *items, rp_error *err);
 
 /* Creates an item with the columns a->item in each table. `index` is the number of the item
