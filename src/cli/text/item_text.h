@@ -11,7 +11,7 @@
 typedef struct rp_item_view {
     const char *table;
     const rp_sample *sample;  /* key, priority and the other fields of the item */
-    const char *const *names; /* of the columns; entries may be NULL */
+    const char *const *names; /* of the columns */
     const rp_tensor *tensors; /* the data of each column */
     size_t column_count;
 } rp_item_view;
