@@ -83,8 +83,8 @@ typedef enum rp_rollout_op_kind {
      * exist. */
     RP_ROLLOUT_SET_CURSOR = 11,
     /* Replaces the options, and drops groups that become stale, as an advance does. Returns
-     * RP_PRECONDITION if group_size, first_version or the consumers differ while there are
-     * groups. RP_INVALID. */
+     * RP_PRECONDITION if first_version differs, or if group_size or the consumers differ while
+     * there are groups. RP_INVALID. */
     RP_ROLLOUT_CONFIGURE = 12,
 } rp_rollout_op_kind;
 
