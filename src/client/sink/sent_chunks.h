@@ -55,9 +55,9 @@ bool rp_sent_chunks_reserve(rp_sent_chunks *chunks, size_t more);
 bool rp_sent_chunks_has(const rp_sent_chunks *chunks, const rp_chunk *chunk);
 
 /* Counts an item that refers to `chunk` and is about to be sent. Returns true if the server has
- * the chunk. Otherwise, the caller must send the chunk. This call then adds it to the set,
- * which must have room, unless `is_alone` is true: no other item or writer refers to the
- * chunk. */
+ * the chunk. Otherwise, the caller must send the chunk, and this call adds it to the set, which
+ * must have room. `is_alone` says that no other item uses this item's trajectory. If the chunk
+ * has no other reference either, it is not added, because no later item can need it. */
 bool rp_sent_chunks_use(rp_sent_chunks *chunks, rp_chunk *chunk, bool is_alone);
 
 /* Stops counting an item, which has been confirmed. Must be called before its trajectory is
