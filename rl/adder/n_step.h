@@ -15,8 +15,7 @@
 typedef struct rp_n_step_item {
     uint32_t copy;
     uint32_t steps;
-    bool is_end; /* it is one of the transitions over fewer than n actions that the end of an
-                    episode adds */
+    bool is_end; /* one of the shorter transitions that the end of an episode adds */
 } rp_n_step_item;
 
 typedef struct rp_n_step {
@@ -28,9 +27,7 @@ typedef struct rp_n_step {
     const uint32_t *reward_of, *discount_of;
 
     uint64_t calls;    /* of rp_n_step_add() so far */
-    uint32_t *lengths; /* of each copy: number of its rows in the ring that belong to its
-                          current episode,
-                          <= n */
+    uint32_t *lengths; /* of each copy: rows in the ring that are of its current episode */
     float *rewards, *discounts; /* the ring: n x copies rows */
 
     /* The transitions that the latest call completed. The array has room for copies * n. */
@@ -47,9 +44,8 @@ typedef struct rp_n_step {
 void rp_n_step_add(rp_n_step *s, const double *rewards, const float *discounts,
                    const bool *ended);
 
-/* Broadcasts an array of shape `part` to the shape `whole` by NumPy's rules. For each element
- * of the result, writes to element_of the index of the element of the array that it is taken
- * from. */
+/* Broadcasts an array of shape `part` to the shape `whole` by NumPy's rules: element_of[i]
+ * becomes the index of the array's element that is used for element i of the result. */
 void rp_n_step_broadcast(const rp_shape *part, const rp_shape *whole, uint32_t *element_of);
 
 /* Drops the kept rows of a copy: its next step begins an episode. */

@@ -8,10 +8,8 @@
 #include "reprise/rl/settings.h"
 
 enum {
-    RP_OWN_IN_FLIGHT = 64, /* items per environment of an actor that the server has not
-                              confirmed yet, at most */
-    RP_OWN_MUTATE_FOR =
-        4, /* updates of the learner whose new priorities are sent in one request */
+    RP_OWN_IN_FLIGHT = 64, /* the most unconfirmed items per environment of an actor */
+    RP_OWN_MUTATE_FOR = 4, /* updates of the learner between requests with new priorities */
 };
 
 /* How many samples the rate limiter must tolerate beyond the bounds for a single actor. This is

@@ -99,10 +99,10 @@ void rp_part_trouble(rp_part *part, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Fetches the parameters in the table "variables" into `params` if they are newer. Waits for at
- * most `ms` milliseconds. Other programs can write to the table too. If its parameters do not
- * fit this program, the part records that as its trouble, `got->changed` is false, and the part
- * keeps its parameters until the learner publishes again. Returns RP_CORRUPT if the part has no
- * parameters and those in the table have not fitted for RP_UNFIT_MS: they are of other
+ * most `ms` milliseconds. Other programs can write to the table too. If the parameters there do
+ * not fit this program, the part records that as its trouble, `got->changed` is false, and the
+ * part keeps its parameters until the learner publishes again. Returns RP_CORRUPT if the part
+ * has no parameters and those in the table have not fitted for RP_UNFIT_MS: they are of other
  * settings. */
 RP_NODISCARD rp_status rp_part_pull(rp_part *part, rp_variable_client *variables,
                                     rp_real *params, int64_t ms, rp_variables *got,

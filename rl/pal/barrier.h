@@ -12,16 +12,16 @@
 enum { RP_CACHE_LINE = 64 };
 
 typedef struct rp_barrier {
-    alignas(RP_CACHE_LINE) atomic_uint arrived;    /* threads that wait in this generation */
-    alignas(RP_CACHE_LINE) atomic_uint generation; /* number of this meeting, from 0 */
+    alignas(RP_CACHE_LINE) atomic_uint arrived;    /* threads that have arrived in this one */
+    alignas(RP_CACHE_LINE) atomic_uint generation; /* number of the current meeting */
     atomic_uint sleepers;                          /* threads that sleep */
-    unsigned count;                                /* of threads that meet */
+    unsigned count;                                /* number of threads that meet */
 } rp_barrier;
 
 /* How long one thread spins. Each thread has its own, zero at first; the barrier adapts it. */
 typedef struct rp_barrier_waiter {
-    int64_t spin_ns; /* for which the next wait spins before the thread sleeps */
-    unsigned waits;  /* so far */
+    int64_t spin_ns; /* time that the next wait spins before the thread sleeps */
+    unsigned waits;  /* number of waits so far */
 } rp_barrier_waiter;
 
 /* Initialises a barrier for `count` threads. */

@@ -43,8 +43,7 @@ struct rp_client {
     rp_allocator alloc;
     rp_store *store; /* NULL: the client is of servers */
     rp_address_list addresses;
-    rp_client_options
-        options; /* with copied strings; `token` is the value of the HTTP header */
+    rp_client_options options; /* copied strings; `token` is the value of the HTTP header */
     char *strings;
     size_t strings_bytes;
     uint64_t seed; /* never 0 */

@@ -6,11 +6,11 @@
  * In a journal or a request, an operation is encoded as a protobuf message, whose fields are
  * listed in rollout_op_wire.c.
  *
- * The comments below use these words. A producer reserves a group (a number of items) for a
- * time before it puts the items. A consumer draws groups, which are then leased to it until it
- * acknowledges or releases them, or the time of the lease is over. A group is complete when it
- * has all its items. It is stale when its items were made by too old a version of the
- * policy. */
+ * A producer reserves a group (a number of items) for a time before it puts the items. A
+ * consumer draws groups, which are then leased to it until it acknowledges or releases them, or
+ * the time of the lease is over. A group is complete when it has all its items. It is stale
+ * when a too old version of the policy has made its items.
+ */
 #ifndef RP_ROLLOUTS_ROLLOUT_OP_H
 #define RP_ROLLOUTS_ROLLOUT_OP_H
 
@@ -89,8 +89,7 @@ typedef enum rp_rollout_op_kind {
 } rp_rollout_op_kind;
 
 enum {
-    RP_ROLLOUT_STEP =
-        1024, /* the most groups that an operation drops or expires under one lock */
+    RP_ROLLOUT_STEP = 1024, /* the most groups that one step drops or expires */
     /* The most bytes of the encoding of an operation. */
     RP_ROLLOUT_OP_BYTES = RP_ROLLOUT_ITEM_BYTES + RP_ROLLOUT_COLUMNS * 512,
 };

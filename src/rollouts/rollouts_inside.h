@@ -19,30 +19,26 @@
  * Invariants, whenever mu is free:
  *
  *   G1  the map contains each entry under its name. An entry has a group, or it is in the list
- * of
- *       removed groups, which has at most RP_ROLLOUT_REMEMBERED entries, oldest first;
+ *       of removed groups, which has at most RP_ROLLOUT_REMEMBERED entries, oldest first;
  *   G2  groups are in a list in the order of their numbers, which is the order in which they
  *       began. group_count is the number of groups, and counts[] their numbers by state;
  *   G3  a group has 0 to group_size items; item_count is their number. Its versions are the
- * oldest
- *       and the newest of its items, and its `bytes` are the bytes for which it counts. The sum
- *       over all groups is `bytes` of the buffer, and the sum over the leased ones leased_bytes;
+ *       oldest and the newest of its items, and its `bytes` are the bytes for which it counts.
+ *       The sum over all groups is `bytes` of the buffer, and the sum over the leased ones
+ *       leased_bytes;
  *   G4  a group is in `times` exactly if it has a reservation. Such a group is not complete;
  *   G5  `missing` of a turn is the number of missing items of the group, plus the number of
- * missing
- *       columns that the consumer needs;
+ *       missing columns that the consumer needs;
  *   G6  a turn is in its consumer's queue exactly if nothing is missing and the consumer
- * neither
- *       leases the group nor is done with it. ready_number is not 0 exactly if nothing is missing,
- *       and no number is used twice;
+ *       neither leases the group nor is done with it. ready_number is not 0 exactly if nothing
+ *       is missing, and no number is used twice;
  *   G7  a group is in `oldest` exactly if it is not leased, and in `ages` exactly if it is not
  *       leased and has an item;
  *   G8  leases are in ascending order of their ids, and each is in lease_times. A lease
- * contains
- *       exactly the groups in which its consumer's turn has its id;
+ *       contains exactly the groups in which its consumer's turn has its id;
  *   G9  has_stale is set exactly if the options drop stale groups and a group in `ages` is
- * staler
- *       than max_staleness. Meanwhile, operations that could see such a group are not executed;
+ *       staler than max_staleness. Meanwhile, operations that could see such a group are not
+ *       executed;
  *   G10 a group that every consumer has acknowledged is removed. */
 #ifndef RP_ROLLOUTS_ROLLOUTS_INSIDE_H
 #define RP_ROLLOUTS_ROLLOUTS_INSIDE_H
@@ -153,12 +149,11 @@ struct rp_rollouts {
     size_t need_count;
     rp_rollout_queue queues[RP_ROLLOUT_CONSUMERS];
 
-    bool has_stale; /* G9 */
-    struct rp_rollout_cut
-        *cut;           /* the cut that is still copying groups (rollouts_image.c), or NULL */
-    uint64_t cut_count; /* cuts so far */
-    int64_t now_ns;     /* time of the last change; part of images */
-    int64_t version;    /* of the policy */
+    bool has_stale;             /* G9 */
+    struct rp_rollout_cut *cut; /* a cut that still copies groups (rollouts_image.c); or NULL */
+    uint64_t cut_count;         /* cuts so far */
+    int64_t now_ns;             /* time of the last change; part of images */
+    int64_t version;            /* of the policy */
     uint64_t next_number, next_ready, next_lease; /* the next numbers; they begin with 1 */
 
     rp_map map;

@@ -7,10 +7,10 @@
  * The stride is 1 at first. When a series is full, it drops every second point and doubles its
  * stride. It also keeps the newest point, so a reader always sees the latest value.
  *
- * All runs together take at most `most_bytes`. If a report needs more, the run with the oldest
- * latest report is dropped. The run of the report itself is never dropped; instead, what does
- * not fit is left out of the report and counted. Loading a run from an image never drops other
- * runs.
+ * All runs together take at most `most_bytes`. If a report needs more, the run whose latest
+ * report is the oldest is dropped. The run of the report itself is never dropped; instead, what
+ * does not fit is left out of the report and counted. Loading a run from an image never drops
+ * other runs.
  *
  * The points and episodes of a run are numbered in order of arrival, from 1. Dropping points
  * does not change the numbers of the others. A reader therefore asks for the points above the

@@ -10,14 +10,13 @@
  *   U1  run_count <= RP_RUNS. In each run, series_count <= RP_RUN_SERIES, actor_count <=
  *       RP_REPORT_ACTORS, and state_count * variable_count <= RP_EPISODE_NUMBERS;
  *   U2  runs are in ascending order of their ids. Names of runs, of the series of a run and of
- * the
- *       actors of a run are unique, and are texts of 1 to RP_RUN_NAME_BYTES bytes;
- *   U3  in each series, count <= RP_SERIES_POINTS, stride is a power of two, and count is
- *       seen / stride, rounded up. Point i of the series arrived in it as number i * stride,
+ *       the actors of a run are unique, and are texts of 1 to RP_RUN_NAME_BYTES bytes;
+ *   U3  in each series, count <= RP_SERIES_POINTS, stride is a power of two, and count is seen
+ *       / stride, rounded up. Point i of the series arrived in it as number i * stride,
  *       counted from 0;
- *   U4  the numbers of the points of a series ascend, and newest.number is at least the last of
- *       them. These numbers and the number of the episode are at most last_number of the run, which
- *       is at most RP_RUN_LAST_NUMBER. Hence no number is used twice;
+ *   U4  the numbers of the points of a series ascend, and newest.number is at least the last
+ *       of them. These numbers and the number of the episode are at most last_number of the
+ *       run, which is at most RP_RUN_LAST_NUMBER. Hence no number is used twice;
  *   U5  bytes is the sum of run->bytes over all runs; run->bytes is the memory of a run as
  *       measure() counts it;
  *   U6  bytes <= most_bytes. */

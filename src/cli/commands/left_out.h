@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists the servers that a command could not reach. A call to all shards skips a server that
- * cannot be reached: it is left out. */
+/* Lists the servers that a command could not reach. A call to all shards leaves out a
+ * server that cannot be reached. */
 #ifndef RP_CLI_COMMANDS_LEFT_OUT_H
 #define RP_CLI_COMMANDS_LEFT_OUT_H
 
@@ -9,12 +9,11 @@
 enum { RP_LISTED_SHARDS = 256 };
 
 /* Usage: begin, then make calls with the client, then end. After that, `list` contains each
- * server that at least one of these calls left out. It is NULL if there is none, or if memory
- * ran out. The owner must zero-initialise the struct. */
+ * server that at least one of these calls left out. The list is NULL if there is no such
+ * server, or if memory ran out. The owner must zero-initialise the struct. */
 typedef struct rp_left_out {
-    uint64_t
-        before[RP_LISTED_SHARDS]; /* for each shard, the calls that had left it out at begin */
-    rp_unreachable *list;         /* owned */
+    uint64_t before[RP_LISTED_SHARDS]; /* calls that had left out each shard at begin */
+    rp_unreachable *list;              /* owned */
     size_t count;
 } rp_left_out;
 

@@ -45,9 +45,9 @@ typedef struct rp_remote {
     rp_client *client;     /* NULL until rp_remote_connect() */
     rp_patience *patience; /* prints what the command waits for; NULL: prints nothing */
     const char *addresses; /* of the servers */
-    bool *told; /* for each server: the user was told that it is left out; may be NULL */
-    rp_left_out change; /* servers that the latest change has not reached */
-    bool given;         /* --server was given; if false, `addresses` is the default */
+    bool *told;            /* the user knows that this server is left out; may be NULL */
+    rp_left_out change;    /* servers that the latest change has not reached */
+    bool given;            /* --server was given; if false, `addresses` is the default */
     rp_client_options options;
     int64_t timeout_ms; /* of each wait; 0: no limit */
     bool json;

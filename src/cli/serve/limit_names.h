@@ -25,8 +25,8 @@ RP_NODISCARD rp_status rp_limit_set(rp_server_limits *limits, const char *name,
 /* Returns the limits, with each 0 replaced by its default. */
 rp_server_limits rp_limits_filled(const rp_server_limits *limits);
 
-/* Writes the value of a limit as in a configuration file. Uses a unit ("64MiB") if the value is
- * a multiple of it. `size` must be >= 32. Returns `text`. */
+/* Writes the value of a limit as in a configuration file. A size has a unit ("64MiB") if it is
+ * a multiple of the unit. `size` must be >= 32. Returns `text`. */
 char *rp_limit_text(const rp_server_limits *limits, size_t index, char *text, size_t size);
 
 #endif

@@ -22,13 +22,12 @@ typedef struct rp_storage {
     rp_server *server;   /* rp_storage_close() sets it to NULL */
     rp_durable *durable; /* owned; NULL unless loading has succeeded */
 
-    pthread_t loader,
-        waiting;        /* the loading thread, and the thread that it wakes when it ends */
-    bool is_loading;    /* `loader` has not been joined yet */
-    atomic_bool loaded; /* loading has succeeded or failed */
-    atomic_bool shows;  /* progress is shown now: while loading, and in rp_storage_close() */
-    rp_status status;   /* result of loading */
-    rp_error err;       /* why loading failed */
+    pthread_t loader, waiting; /* the loading thread; the thread that it wakes at its end */
+    bool is_loading;           /* `loader` has not been joined yet */
+    atomic_bool loaded;        /* loading has succeeded or failed */
+    atomic_bool shows; /* progress is shown now: while loading, and in rp_storage_close() */
+    rp_status status;  /* result of loading */
+    rp_error err;      /* why loading failed */
 
     bool terminal;       /* standard error is a terminal */
     int64_t begun_ns;    /* when loading began */

@@ -8,8 +8,8 @@
 #include "cli/serve/table_spec.h"
 #include "reprise/store.h"
 
-/* Writes the names of the first tables with their samplers and max_size, and then the number of
- * tables that did not fit. Writes "none" if the store has no tables. Returns `text`. */
+/* Writes the names of the first tables with their samplers and max_size, and then how many
+ * more tables there are. Writes "none" if the store has no tables. Returns `text`. */
 char *rp_served_tables_list(rp_store *store, char *text, size_t size);
 
 /* Compares the max_size and rate limiter of a configured table with those of the store's table

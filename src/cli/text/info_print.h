@@ -19,8 +19,7 @@ typedef struct rp_tables_view {
     size_t count;
     const char *const *shards; /* addresses of the shards */
     size_t shard_count;
-    const rp_client_durability
-        *durability; /* an entry per shard that reported it; may be NULL */
+    const rp_client_durability *durability; /* of shards that report it; may be NULL */
     size_t durability_count;
     const rp_unreachable *unreachable; /* servers whose tables are missing; may be NULL */
     size_t unreachable_count;

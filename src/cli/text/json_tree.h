@@ -26,8 +26,7 @@ typedef enum rp_json_kind {
 typedef struct rp_json {
     struct rp_json *next;  /* the next value in the same array or object */
     struct rp_json *child; /* the first value of an array or object */
-    const char
-        *key; /* key of this value in its object, zero-terminated. Contains no zero byte */
+    const char *key;       /* in its object; zero-terminated, without other zero bytes */
     union {
         int64_t integer;
         uint64_t number_unsigned;

@@ -28,8 +28,8 @@ typedef enum rp_lines_result {
 void rp_lines_init(rp_lines *lines, int fd, int wake_fd);
 void rp_lines_deinit(rp_lines *lines);
 
-/* Reads the next line and points `*line` to it, without its line end. It is valid until the
- * next call. */
+/* Reads the next line and points `*line` to it, without its line end. The line is valid
+ * until the next call. */
 rp_lines_result rp_lines_next(rp_lines *lines, const char **line, size_t *size);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses the values of settings, and reports errors about them. A setting comes from a file or
- * from the command line. An error text names its place there, the setting, its value and the
- * allowed values. */
+ * from the command line. An error text contains the position in the file, the setting, its
+ * value and the allowed values. */
 #ifndef RP_CLI_TEXT_PROBLEM_H
 #define RP_CLI_TEXT_PROBLEM_H
 

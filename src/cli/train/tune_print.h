@@ -8,7 +8,7 @@
 #include "reprise/rl/profile.h"
 
 /* A split with its speed in steps per second: `model` is computed from the curves, `measured`
- * comes from a run with this split. It is NaN if there was no such run. */
+ * comes from a run with this split, and is NaN without such a run. */
 typedef struct rp_tune_row {
     int64_t actors, learners;
     double model, measured;

@@ -12,8 +12,7 @@
 typedef struct rp_shard_state {
     double weight; /* sum of the sampling weights of the items; 0: the shard gives no samples */
     int64_t size;  /* number of items */
-    bool
-        by_turns; /* the table's sampler is not random (fifo, lifo, heaps): shards take turns */
+    bool by_turns; /* the sampler is not random (fifo, lifo, heaps): shards take turns */
 } rp_shard_state;
 
 /* How a sampler opens its sources and queries its shards. */
@@ -36,10 +35,9 @@ typedef struct rp_sampler_feed {
      * second. NULL: the source's error is used. */
     void (*missing)(void *ctx, const char *table, rp_error *err);
     void *ctx;
-    size_t batch_bytes; /* limit of the size of a decoded batch; 0: no limit */
-    uint64_t seed;      /* for the choice of shards and streams */
-    rp_signature
-        *signature; /* for the option `checked`; may be NULL. The sampler takes a reference */
+    size_t batch_bytes;      /* limit of the size of a decoded batch; 0: no limit */
+    uint64_t seed;           /* for the choice of shards and streams */
+    rp_signature *signature; /* for `checked`; may be NULL. The sampler takes a reference */
 } rp_sampler_feed;
 
 /* Creates a sampler and starts prefetching. The caller must free it with rp_sampler_free().

@@ -25,8 +25,8 @@
  *
  * Invariants, whenever mu is free:
  *   S1  `wanted` of a lane is the sum of `wanted` of its feeders, and wanted + ready <=
- * capacity.
- *       If a source delivers more samples than were requested, the excess is dropped;
+ *       capacity. If a source delivers more samples than were requested, the excess is
+ *       dropped;
  *   S2  `picks` of a lane is the number of its entries in the schedule, at most `capacity`;
  *   S3  waiters are in order of arrival, and only the first of them takes samples. */
 #ifndef RP_CLIENT_SAMPLER_SAMPLER_INSIDE_H
