@@ -13,8 +13,8 @@ typedef struct rp_bench_server {
     char address[32]; /* "127.0.0.1:PORT" */
 } rp_bench_server;
 
-/* Starts the server on a free port of 127.0.0.1. The caller must make this call before it
- * starts any thread. On a failure, returns RP_INVALID with the reason. */
+/* Starts the server on a free port of 127.0.0.1. Must be called before any thread is started.
+ * On a failure, returns RP_INVALID with the reason. */
 RP_NODISCARD rp_status rp_bench_server_start(rp_bench_server *server, rp_problem *problem);
 void rp_bench_server_stop(rp_bench_server *server);
 

@@ -18,8 +18,9 @@ typedef struct rp_interrupts {
 } rp_interrupts;
 
 /* Blocks the signals in this thread and in the threads that it starts later, ignores SIGPIPE,
- * and starts the thread that waits for signals. The caller must make this call before it starts
- * other threads. A second SIGINT, SIGTERM or SIGHUP ends the process. RP_NO_RESOURCE. */
+ * and starts the thread that waits for signals. Must be called before other threads are
+ * started.
+ * A second SIGINT, SIGTERM or SIGHUP ends the process. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_interrupts_start(rp_interrupts *interrupts);
 void rp_interrupts_stop(rp_interrupts *interrupts);
 

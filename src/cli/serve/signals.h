@@ -15,15 +15,15 @@ typedef enum rp_signal {
 } rp_signal;
 
 /* Blocks the signals in this thread and in the threads that it starts later, and ignores
- * SIGPIPE. The caller must make this call before it starts any thread. */
+ * SIGPIPE. Must be called before any thread is started. */
 void rp_signals_block(void);
 
 /* Waits for the next signal for at most `timeout_ms` milliseconds, or without limit if that is
  * negative. Sets `*number` to the number of the signal. */
 rp_signal rp_signals_wait(int64_t timeout_ms, int *number);
 
-/* Makes rp_signals_wait() in the thread `waiting` return RP_SIGNAL_WAKE. Any thread may make
- * this call. */
+/* Makes rp_signals_wait() in the thread `waiting` return RP_SIGNAL_WAKE. Any thread may call
+ * this. */
 void rp_signals_wake(pthread_t waiting);
 
 /* Makes SIGTERM and SIGINT end the process again. The caller must make sure that no thread

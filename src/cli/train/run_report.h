@@ -41,8 +41,7 @@ RP_NODISCARD rp_status rp_run_reporter_new(const rp_run_reporter_options *option
                                            rp_run_reporter **out, rp_error *err);
 
 /* Queues a copy of `progress`. Copies `params`, the result of rp_trainer_get_parameters(), for
- * the next episode. Never blocks. The caller must make this call and the next on a single
- * thread. */
+ * the next episode. Never blocks. This call and the next must come from one thread. */
 void rp_run_reporter_add(rp_run_reporter *reporter, const rp_run_progress *progress,
                          const rp_real *params);
 

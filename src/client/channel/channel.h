@@ -32,15 +32,14 @@ typedef struct rp_channel_options {
      * for ping_timeout_ns. */
     int64_t connect_timeout_ns, retry_min_ns, retry_max_ns;
     int64_t ping_ns; /* if calls are open and no bytes have come for so long, a ping is sent */
-    int64_t
-        ping_timeout_ns;  /* if a ping has no response for so long, the connection is closed */
-    size_t message_bytes; /* largest message from the server; 0: 512 MiB */
-    uint64_t seed;        /* of the random jitter in the backoff */
-    bool shared_memory_off; /* as in client.h */
+    int64_t ping_timeout_ns; /* after so long without a response, the connection is closed */
+    size_t message_bytes;    /* largest message from the server; 0: 512 MiB */
+    uint64_t seed;           /* of the random jitter in the backoff */
+    bool shared_memory_off;  /* as in client.h */
 } rp_channel_options;
 
-/* Creates a channel, which the caller owns. Does no I/O. Any thread may make this call. The
- * runtime must outlive the channel. RP_NO_RESOURCE. */
+/* Creates a channel, which the caller owns. Does no I/O. Any thread may call this. The runtime
+ * must outlive the channel. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_channel_new(rp_runtime *runtime, const rp_channel_options *options,
                                       rp_channel **out, rp_error *err);
 /* Ends all calls with RP_CANCELLED, closes the connection and frees the channel. NULL is fine.

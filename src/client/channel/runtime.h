@@ -61,7 +61,7 @@ struct rp_job {
 };
 
 /* Queues job->run for the workers. They start jobs in the order of submission and run several
- * at a time. Any thread may make this call. */
+ * at a time. Any thread may call this. */
 void rp_runtime_submit(rp_runtime *runtime, rp_job *job);
 size_t rp_runtime_workers(const rp_runtime *runtime);
 

@@ -90,8 +90,8 @@ struct rp_sampler_waiter {
     rp_cond cv;
     rp_cancel_link link;
     rp_sampler_waiter *prev, *next;
-    size_t lacking; /* if is_direct: samples that it needs and that were requested for it */
-    bool in_line, cancelled; /* in_line: it is in the queue of waiters */
+    size_t lacking; /* if is_direct: samples that the thread needs and that were requested */
+    bool in_line, cancelled; /* in_line: this is in the queue of waiters */
 };
 
 /* The latest answer of a server why samples wait. */
@@ -125,27 +125,24 @@ struct rp_sampler {
     size_t turn RP_GUARDED_BY(mu); /* the next lane, if lanes take turns */
     rp_lane_pick *schedule RP_GUARDED_BY(mu);
     size_t schedule_capacity, schedule_first, schedule_count RP_GUARDED_BY(mu);
-    rp_lane_pick
-        next_pick RP_GUARDED_BY(mu); /* the next entry of the schedule, if its lane was full */
+    rp_lane_pick next_pick RP_GUARDED_BY(mu); /* the next entry, whose lane was full */
     bool has_next_pick RP_GUARDED_BY(mu);
     /* The columns of the items in the latest stack, kept for the next one. NULL: none, or in
      * use. */
     rp_trajectory_column *known RP_GUARDED_BY(mu);
     size_t known_count RP_GUARDED_BY(mu);
-    int64_t
-        taken RP_GUARDED_BY(mu); /* number of samples taken so far, for options.max_samples */
+    int64_t taken RP_GUARDED_BY(mu); /* samples taken so far, for options.max_samples */
     rp_sampler_reason reason RP_GUARDED_BY(mu);
     rp_returned *returned RP_GUARDED_BY(mu);
     rp_sampler_waiter *first, *last RP_GUARDED_BY(mu);
-    size_t inside RP_GUARDED_BY(mu); /* threads that use the sampler; rp_sampler_free() waits
-                                        for them */
-    bool
-        is_asking RP_GUARDED_BY(mu); /* one of these threads is calling want() of the sources */
-    bool started RP_GUARDED_BY(mu);  /* all sources are open */
+    size_t inside RP_GUARDED_BY(mu);  /* threads that use the sampler; rp_sampler_free() waits
+                                         for them */
+    bool is_asking RP_GUARDED_BY(mu); /* one of these threads calls want() of the sources */
+    bool started RP_GUARDED_BY(mu);   /* all sources are open */
     bool closed RP_GUARDED_BY(mu);
     rp_status end RP_GUARDED_BY(mu);    /* RP_OK: the sampler has not ended */
     char end_text[RP_ERROR_TEXT_BYTES]; /* guarded by mu */
-    /* When a sample last came or a wait began, moved on by times in which no call waited. */
+    /* When a sample last came or a wait began. Times in which no call waits do not count. */
     int64_t last_sample_ns RP_GUARDED_BY(mu);
     int64_t waited_ns RP_GUARDED_BY(mu); /* if no call waits: time waited since a sample came */
 
