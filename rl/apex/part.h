@@ -108,8 +108,8 @@ RP_NODISCARD rp_status rp_part_pull(rp_part *part, rp_variable_client *variables
                                     rp_real *params, int64_t ms, rp_variables *got,
                                     rp_error *err);
 
-/* Locks the program's mutex and returns part->state, in which the loops add up what
- * rp_apex_get_parts() reports. The caller must unlock soon. */
+/* Lock and unlock the program's mutex. The first returns part->state, whose numbers
+ * rp_apex_get_parts() reports. */
 rp_apex_part *rp_part_lock(rp_part *part);
 void rp_part_unlock(rp_part *part);
 
@@ -176,7 +176,7 @@ bool rp_apex_is_ahead(const rp_part *part, const rp_replay_view *view, double ma
 RP_NODISCARD rp_status rp_apex_pace(rp_part *part, rp_replay_view *view, double max_diff,
                                     rp_error *err);
 /* Removes the items above the table's soft limit, if there are any. The soft limit is the
- * capacity of the settings; the table may exceed it until the learner makes this call. */
+ * capacity in the settings. */
 RP_NODISCARD rp_status rp_apex_trim(rp_part *part, const rp_replay_view *view, rp_error *err);
 
 #endif

@@ -31,8 +31,8 @@ static inline void rp_stream_copy(char *to, const char *from, size_t bytes)
     }
 }
 
-/* Orders the stores of earlier copies before all later stores. The caller must make this call
- * before another thread may read the copies. */
+/* Orders the stores of earlier copies before all later stores. Must be called before another
+ * thread may read the copies. */
 static inline void rp_stream_end(void)
 {
     _mm_sfence();

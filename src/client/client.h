@@ -72,7 +72,7 @@ RP_NODISCARD rp_status rp_client_open_source(rp_client *client, size_t shard,
  * RP_NOT_FOUND, statuses of rp_client_get_tables(). */
 RP_NODISCARD rp_status rp_client_signature(rp_client *client, const char *table, rp_wait wait,
                                            rp_signature **out, rp_error *err);
-/* Does what rp_client_signature() does, but does not wait for servers that are away
+/* Like rp_client_signature(), but does not wait for servers that are away
  * (rp_channel_is_away()). If all servers are away, returns RP_UNAVAILABLE at once. If servers
  * do not respond, later calls return RP_DEADLINE without asking them, until quiet_until_ns. A
  * program that makes many such calls therefore waits only for a small part of its time. */

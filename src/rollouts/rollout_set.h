@@ -40,8 +40,8 @@ uint64_t rp_rollout_set_most_bytes(rp_rollout_set *set);
  * including 64 bytes of overhead for each item. Takes no lock. */
 uint64_t rp_rollout_set_image_bytes(rp_rollout_set *set);
 
-/* Sets the log of all buffers, which is borrowed; NULL means no log. The caller must make this
- * call after recovery and before other threads use the set. */
+/* Sets the log of all buffers, which is borrowed; NULL means no log. Must be called after
+ * recovery and before other threads use the set. */
 void rp_rollout_set_set_log(rp_rollout_set *set, rp_rollout_log *log);
 
 /* Sets a function to be called after an operation that may let waiting operations proceed

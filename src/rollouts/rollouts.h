@@ -123,12 +123,12 @@ RP_NODISCARD rp_status rp_rollouts_apply(rp_rollouts *rollouts, const rp_rollout
 
 enum { RP_ROLLOUT_STEPS = 2 }; /* of one rp_rollouts_apply_once() */
 
-/* Does what rp_rollouts_apply() does, but executes at most RP_ROLLOUT_STEPS steps that succeed.
- * If stale groups are left then, returns RP_DEADLINE with result->goes_on set, and the caller
- * must call again with the same operation and the same result. The caller must zero-initialise
- * the result before the first call. Once result->has_effect is set, the operation itself is
- * done: further calls only drop stale groups, fail only with RP_CANCELLED, and do not use the
- * operation's columns and options. */
+/* Like rp_rollouts_apply(), but executes at most RP_ROLLOUT_STEPS steps that succeed. If stale
+ * groups are left then, returns RP_DEADLINE with result->goes_on set, and the caller must call
+ * again with the same operation and the same result. The caller must zero-initialise the result
+ * before the first call. Once result->has_effect is set, the operation itself is done: further
+ * calls only drop stale groups, fail only with RP_CANCELLED, and do not use the operation's
+ * columns and options. */
 RP_NODISCARD rp_status rp_rollouts_apply_once(rp_rollouts *rollouts, const rp_rollout_op *op,
                                               rp_rollout_result *result, rp_error *err);
 
@@ -141,10 +141,10 @@ RP_NODISCARD rp_status rp_rollouts_apply_step(rp_rollouts *rollouts, const rp_ro
  * number of groups removed or returned to their queues, plus the number of leases ended. */
 size_t rp_rollouts_expire(rp_rollouts *rollouts, int64_t now_ns);
 
-/* Does what rp_rollouts_apply() does, but waits if the operation has to wait. During the wait,
- * applies RP_ROLLOUT_EXPIRE whenever a lease or reservation expires. op->now_ns must be the
- * time of the call. Returns RP_DEADLINE if `wait` ends first, or RP_CANCELLED if `wait` is
- * cancelled or the buffer is closed. */
+/* Like rp_rollouts_apply(), but waits if the operation has to wait. During the wait, applies
+ * RP_ROLLOUT_EXPIRE whenever a lease or reservation expires. op->now_ns must be the time of the
+ * call. Returns RP_DEADLINE if `wait` ends first, or RP_CANCELLED if `wait` is cancelled or the
+ * buffer is closed. */
 RP_NODISCARD rp_status rp_rollouts_apply_wait(rp_rollouts *rollouts, const rp_rollout_op *op,
                                               rp_wait wait, rp_rollout_result *result,
                                               rp_error *err);
@@ -177,8 +177,8 @@ RP_NODISCARD rp_status rp_rollouts_read_cursor(rp_rollouts *rollouts, rp_string 
 bool rp_rollouts_cursor_name(rp_rollouts *rollouts, size_t index,
                              char out[RP_ROLLOUT_NAME_BYTES + 1]);
 
-/* Sets the log, which is borrowed; NULL means no log. Resets the LSN of the last change. The
- * caller must make this call before other threads use the buffer. */
+/* Sets the log, which is borrowed; NULL means no log. Resets the LSN of the last change. Must
+ * be called before other threads use the buffer. */
 void rp_rollouts_set_log(rp_rollouts *rollouts, rp_rollout_log *log);
 
 /* Returns true if the invariants of rollouts_inside.h hold. For tests. */

@@ -145,8 +145,7 @@ void rp_rollout_cursors_free(rp_rollouts *r);
  * afterwards and w->is_copied is not, nothing has happened yet: the caller must copy the
  * columns without the lock, and call again. */
 RP_NODISCARD rp_status rp_rollout_execute(rp_rollout_work *w);
-/* Updates r->image_bytes and the sum in r->common. The caller must make this call after each
- * change. */
+/* Updates r->image_bytes and the sum in r->common. Must be called after each change. */
 void rp_rollout_count_image(rp_rollouts *r);
 /* Frees what an operation has removed or replaced. The caller must not hold the lock. */
 void rp_rollout_work_end(rp_rollout_work *w);
@@ -160,8 +159,8 @@ RP_NODISCARD rp_status rp_rollout_work_begin(rp_rollout_work *w, rp_rollouts *r,
 void rp_rollout_wake(rp_rollouts *r);
 
 /* rollouts_image.c: copies a group into the image that is being made, if there is one and the
- * group is not in it yet. The caller must make this call before it removes the group or changes
- * data that images contain. */
+ * group is not in it yet. Must be called before it removes the group or changes data that
+ * images contain. */
 void rp_rollout_preserve(rp_rollouts *r, rp_rollout_group *group, bool is_removed);
 
 /* rollouts_check.c: returns true if all invariants hold. */

@@ -31,9 +31,8 @@ typedef enum rp_run_format {
 typedef struct rp_run_page {
     rp_run_format format;
     size_t max_rows; /* the most points in this page */
-    uint64_t
-        after; /* number of the last point in the previous page; 0: this is the first page */
-    bool more; /* set by the call: there may be further points */
+    uint64_t after;  /* number of the last point of the previous page; 0: the first page */
+    bool more;       /* set by the call: there may be further points */
 } rp_run_page;
 
 /* Appends a page of the file of a run: the points after page->after, in order of arrival. The

@@ -46,8 +46,7 @@ typedef struct rp_actor {
 
 typedef struct rp_run {
     uint64_t id;
-    uint64_t
-        touched; /* rp_runs.clock at the latest report; 0: no report since the run was loaded */
+    uint64_t touched; /* rp_runs.clock at the latest report; 0: none since loading */
     rp_run_name name;
     size_t name_size;
     double started_s, seen_s; /* times of the first and the latest report */

@@ -16,7 +16,7 @@ RP_NODISCARD rp_status rp_passed_sockets(const char *listen_pid, const char *lis
                                          pid_t pid, size_t *count, rp_problem *problem);
 
 /* Sets close-on-exec on the `count` passed sockets. Returns RP_INVALID if one of them is not
- * open. The caller must make this call before anything else opens a descriptor. */
+ * open. Must be called before anything else opens a descriptor. */
 RP_NODISCARD rp_status rp_keep_sockets(size_t count, rp_problem *problem);
 
 /* Sends notifications. */

@@ -128,8 +128,8 @@ RP_NODISCARD rp_status rp_config_add_table(rp_config *config, const rp_table_set
 RP_NODISCARD rp_status rp_config_add_sockets(rp_config *config, size_t count,
                                              rp_problem *problem);
 
-/* Fills in defaults and checks that the settings fit together. The caller must make this call
- * last. RP_INVALID, RP_NO_RESOURCE. */
+/* Fills in defaults and checks that the settings fit together. Must be called last. RP_INVALID,
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_finish(rp_config *config, rp_problem *problem);
 
 /* Creates the store with its tables; the caller owns it. If there is a data directory, does not

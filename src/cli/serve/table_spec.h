@@ -76,8 +76,8 @@ RP_NODISCARD rp_status rp_table_spec_parse(rp_table_settings *table, rp_arena *a
                                            const char *title, const char *text, uint64_t memory,
                                            rp_problem *problem);
 
-/* Fills in defaults and checks that the values fit together. The caller must make this call
- * once, after all keys are set. RP_INVALID. */
+/* Fills in defaults and checks that the values fit together. Must be called once, after all
+ * keys are set. RP_INVALID. */
 RP_NODISCARD rp_status rp_table_settings_finish(rp_table_settings *table, rp_problem *problem);
 
 /* Returns the options for rp_store_add_table(); they borrow from `table`. */

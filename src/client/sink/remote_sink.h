@@ -47,8 +47,8 @@ void rp_remote_sink_put_reserved(rp_sink *sink, const rp_sink_item *items, size_
  * already, the sink counts as unreachable from now on, and tries to connect. Must be called
  * once, before the first item, and not on the loop thread. */
 void rp_remote_sink_on_refused(rp_sink *sink, void (*on_refused)(void *user), void *user);
-/* Does what rp_remote_sink_give_back() does, but only for items that were never written to a
- * connection. The server cannot have inserted these. Loop thread. */
+/* Like rp_remote_sink_give_back(), but only for items that were never written to a connection.
+ * The server cannot have inserted these. Loop thread. */
 size_t rp_remote_sink_give_unsent(rp_sink *sink, rp_sink_item *items, size_t capacity);
 
 /* Moves up to `capacity` unsettled items to `items`, oldest first, and returns their number.

@@ -26,8 +26,7 @@ typedef struct rp_codec_trial {
      * This and has_template are accessed with relaxed order, because an old value does no
      * harm. */
     atomic_uint_least32_t stored_run;
-    uint32_t
-        untried; /* chunks to store before the next trial; only the asking thread uses it */
+    uint32_t untried; /* chunks to store before the next trial. Used by the asking thread */
     atomic_bool has_template;   /* once this is set, `template` never changes */
     rp_chunk_template template; /* guarded by the owner's lock */
 } rp_codec_trial;

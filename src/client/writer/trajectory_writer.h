@@ -60,9 +60,8 @@ struct rp_writer_column {
     size_t kept;       /* number of cells in the ring */
     size_t capacity;   /* size of the ring: 0 or a power of two */
     rp_writer_cell *ring;
-    rp_chunk_tuner tuner; /* only the job uses it */
-    atomic_int_least32_t
-        length; /* rows per chunk from now on; relaxed order, an old value is fine */
+    rp_chunk_tuner tuner;        /* only the job uses it */
+    atomic_int_least32_t length; /* rows of the next chunks; relaxed: an old value is fine */
     rp_chunk_builder *own_spare; /* empty, or NULL; only the caller uses it */
     rp_chunk_template template; /* of chunks of one uncompressed row; only the caller uses it */
     rp_codec_trial trial; /* the caller asks it if rp_writer_is_single(), otherwise the job */
@@ -156,15 +155,14 @@ struct rp_trajectory_writer {
     /* Only the caller uses these: */
     rp_rng rng;
     uint64_t episode;
-    int64_t base;     /* number of the episode's step 0, counted as rp_writer_cell.step */
-    int64_t steps;    /* number of complete steps in the episode */
-    bool open;        /* the latest step is incomplete */
-    bool is_over;     /* rp_writer_send_deinit() was called */
-    uint64_t serial;  /* number of the last append */
-    uint64_t created; /* number of items created so far */
-    size_t unpushed;  /* items that the caller has given to the sink since the last push */
-    rp_sink_item
-        *held; /* items held back until there are options.group; owns their trajectories */
+    int64_t base;       /* number of the episode's step 0, counted as rp_writer_cell.step */
+    int64_t steps;      /* number of complete steps in the episode */
+    bool open;          /* the latest step is incomplete */
+    bool is_over;       /* rp_writer_send_deinit() was called */
+    uint64_t serial;    /* number of the last append */
+    uint64_t created;   /* number of items created so far */
+    size_t unpushed;    /* items that the caller has given to the sink since the last push */
+    rp_sink_item *held; /* up to options.group items that are held back; NULL: none yet */
     size_t held_count;
     rp_writer_column **columns;
     size_t column_capacity;
