@@ -12,9 +12,9 @@ enum {
     RP_OWN_MUTATE_FOR = 4, /* updates of the learner between requests with new priorities */
 };
 
-/* How many samples the rate limiter must tolerate beyond the bounds for a single actor. This is
- * the sum of two numbers: the samples due for the items that all actors but one add in a step,
- * and the samples in batches that the learner's sampler has fetched ahead. */
+/* How many samples the rate limiter must tolerate beyond the bounds for a single actor. The
+ * result has two parts: the samples due for the items that all actors but one add in a step,
+ * and the samples that the learner's sampler has fetched ahead. */
 double rp_own_slack(const rp_apex_making *making, const rp_settings_table *table);
 
 /* The number of parallel environments of one actor. */

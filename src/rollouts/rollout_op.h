@@ -8,9 +8,9 @@
  *
  * A producer reserves a group (a number of items) for a time before it puts the items. A
  * consumer draws groups, which are then leased to it until it acknowledges or releases them, or
- * the time of the lease is over. A group is complete when it has all its items. It is stale
- * when a too old version of the policy has made its items.
- */
+ * the time of the lease is over. A group is complete when it has all its items. A group is
+ * stale when its items come from a too old version of the policy.
+ *  */
 #ifndef RP_ROLLOUTS_ROLLOUT_OP_H
 #define RP_ROLLOUTS_ROLLOUT_OP_H
 
@@ -138,9 +138,10 @@ RP_NODISCARD rp_status rp_rollout_options_check(const rp_rollout_options *option
 /* Appends the encoding of an operation, which rp_rollout_op_check() must accept. */
 void rp_rollout_op_write(rp_buf *out, const rp_rollout_op *op);
 
-/* Decodes an operation and checks it. `op` borrows from the bytes. It owns arrays for columns
- * and options, which the caller must release with rp_rollout_op_deinit(). Returns RP_INVALID if
- * the bytes are malformed or rp_rollout_op_check() refuses the operation. RP_NO_RESOURCE. */
+/* Decodes an operation and checks it. `op` borrows from the bytes, except for its arrays of
+ * columns and options, which the caller must release with rp_rollout_op_deinit(). Returns
+ * RP_INVALID if the bytes are malformed or rp_rollout_op_check() refuses the operation.
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollout_op_read(const rp_allocator *alloc, const uint8_t *data,
                                           size_t size, rp_rollout_op *op, rp_error *err);
 void rp_rollout_op_deinit(rp_rollout_op *op, const rp_allocator *alloc);

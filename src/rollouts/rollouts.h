@@ -90,9 +90,9 @@ typedef struct rp_rollout_result {
 typedef struct rp_rollout_log {
     /* Appends an operation that has changed the state. Called with the buffer's lock held, in
      * the order in which the operations took effect. `encoded` is the encoding of the
-     * operation, made before the lock was taken; it is bad if memory ran out. If it is NULL,
-     * the function must encode the operation itself. Returns the LSN of the record, which is >
-     * 0. Cannot fail. */
+     * operation, made before the lock was taken, or a bad buffer if memory ran out. If
+     * `encoded` is NULL, the function must encode the operation itself. Returns the LSN of the
+     * record, above 0. Cannot fail. */
     uint64_t (*changed)(struct rp_rollout_log *log, const rp_rollouts *rollouts,
                         const rp_rollout_op *op, const rp_buf *encoded);
     /* Append that a buffer was created or dropped. Called with the lock of the set held. */
@@ -113,11 +113,11 @@ void rp_rollouts_unref(rp_rollouts *rollouts); /* NULL is fine */
 /* Returns the name of the buffer, which is valid as long as the buffer. */
 rp_string rp_rollouts_name(const rp_rollouts *rollouts);
 
-/* Executes an operation in as many steps as necessary. Writes `*result` whatever the status is.
- * Returns RP_DEADLINE if the operation would have to wait: result->waiting says why, and the
- * error text says what would let it proceed. Returns RP_CANCELLED if the buffer is closed,
- * RP_NO_RESOURCE if memory runs out or a bound is exceeded that no other operation can relieve,
- * RP_INVALID, or a status of the operation's kind. */
+/* Executes an operation in as many steps as necessary. Always writes `*result`. Returns
+ * RP_DEADLINE if the operation would have to wait: result->waiting says why, and the error text
+ * says what would let it proceed. Returns RP_CANCELLED if the buffer is closed, RP_NO_RESOURCE
+ * if memory runs out or a bound is exceeded that no other operation can relieve, RP_INVALID, or
+ * a status of the operation's kind. */
 RP_NODISCARD rp_status rp_rollouts_apply(rp_rollouts *rollouts, const rp_rollout_op *op,
                                          rp_rollout_result *result, rp_error *err);
 

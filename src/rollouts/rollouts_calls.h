@@ -102,7 +102,7 @@ void rp_rollout_make_room(rp_rollout_work *w, const rp_rollout_room *room);
 /* Sets w->result->waiting and the error text. Returns RP_DEADLINE. */
 rp_status rp_rollout_must_wait(rp_rollout_work *w, rp_rollout_waiting waiting);
 
-/* One function for each kind of operation. Each returns the status of the operation. */
+/* Execute one kind of operation each. Return the status of the operation. */
 RP_NODISCARD rp_status rp_rollout_do_reserve(rp_rollout_work *w);
 RP_NODISCARD rp_status rp_rollout_do_abort(rp_rollout_work *w);
 RP_NODISCARD rp_status rp_rollout_do_put(rp_rollout_work *w);

@@ -5,7 +5,7 @@
  * A run has at most RP_RUN_SERIES series, one for each scalar. A series keeps at most
  * RP_SERIES_POINTS points: those that arrived as number 0, `stride`, 2 * `stride` and so on.
  * The stride is 1 at first. When a series is full, it drops every second point and doubles its
- * stride. It also keeps the newest point, so a reader always sees the latest value.
+ * stride. A series also keeps its newest point, so a reader always sees the latest value.
  *
  * All runs together take at most `most_bytes`. If a report needs more, the run whose latest
  * report is the oldest is dropped. The run of the report itself is never dropped; instead, what
@@ -128,11 +128,10 @@ typedef struct rp_episode_view {
 /* Copies the latest episode of a run. Returns false if there is none. */
 bool rp_runs_read_episode(rp_runs *runs, uint64_t id, rp_episode_view *out);
 
-/* Save and load a run as an image, whose format run_image.c describes. rp_runs_save() appends
- * the image, or nothing if there is no such run; the run may change during the call.
- * rp_runs_load() adds the run of an image. Returns RP_EXISTS if there is a run with that name,
- * RP_CORRUPT, or RP_NO_RESOURCE if memory runs out or the run does not fit within the
- * bounds. */
+/* Save and load a run as an image, whose format is in run_image.c. rp_runs_save() appends the
+ * image, or nothing if there is no such run. The run may change during the call. rp_runs_load()
+ * adds the run of an image. Returns RP_EXISTS if there is a run with that name, RP_CORRUPT, or
+ * RP_NO_RESOURCE if memory runs out or the run does not fit within the bounds. */
 void rp_runs_save(rp_runs *runs, uint64_t id, rp_buf *out);
 RP_NODISCARD rp_status rp_runs_load(rp_runs *runs, const uint8_t *data, size_t size,
                                     rp_error *err);

@@ -17,8 +17,8 @@ typedef struct rp_patience rp_patience;
 rp_patience *rp_patience_new(const char *command, const char *addresses, rp_client *client);
 void rp_patience_free(rp_patience *patience); /* every function here accepts NULL */
 
-/* Sets a reason why a server may respond late. It is printed if nothing else is known about a
- * wait. `reason` must be static. Must be called before the first wait. */
+/* Sets a reason why a server may respond late, which is printed if nothing else is known about
+ * a wait. `reason` must be static. Must be called before the first wait. */
 void rp_patience_explain(rp_patience *patience, const char *reason);
 
 /* Record that a wait begins, whose timeout is at `until_ns`, or that the current wait has

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of a table in a configuration. They come from one line of text,
+/* The settings of a table in a configuration. A table is configured by one line of text,
  *
  *   NAME:SAMPLER[:MAX_SIZE][,key=value...]
  *
- * or key by key from a file. SAMPLER is one of the six selectors, or "queue" or "stack". Those
- * two also determine the remover and the rate limiter. */
+ * or key by key from a file. SAMPLER is one of the six selectors, or "queue" or "stack".
+ * "queue" and "stack" also determine the remover and the rate limiter. */
 #ifndef RP_CLI_SERVE_TABLE_SPEC_H
 #define RP_CLI_SERVE_TABLE_SPEC_H
 

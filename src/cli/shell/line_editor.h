@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A line editor: handles the bytes that a terminal in raw mode sends, and draws the edited
- * line. It does no I/O itself, so tests can feed it keys.
+ * line. The editor does no I/O itself, so tests can feed keys.
  *
  * The keys work as in readline's Emacs mode: arrows, Home, End, Delete, Ctrl-A B D E F K N P R
  * T U W Y, Alt-B D F, Tab.

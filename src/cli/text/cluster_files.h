@@ -2,7 +2,7 @@
 /* Job files that run an Ape-X program (reprise/rl/apex.h) on a cluster: a batch script for
  * Slurm, or a manifest for Kubernetes.
  *
- * Both start the parts of the program: `reprise serve` once per shard of the replay, one
+ * Either job starts the parts of the program: `reprise serve` once per shard of the replay, one
  * learner, one evaluator, and the actors. A part that ends with a status other than 0 is
  * restarted. The job ends when the learner or the evaluator does. All parts use one token,
  * which neither file contains.

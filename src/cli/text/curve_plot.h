@@ -12,7 +12,7 @@ typedef struct rp_curve_point {
     double thin, thick; /* values of the two curves, named for their line widths */
 } rp_curve_point;
 
-/* Zero-terminated texts. They must not contain characters that SVG has to escape. */
+/* Zero-terminated texts. The caller must not use characters that SVG has to escape. */
 typedef struct rp_curve_labels {
     const char *title;
     const char *x;            /* name of the horizontal axis */

@@ -2,7 +2,7 @@
 /* Parses a YAML file into a tree of nodes, each with its position in the file.
  *
  * The file must be one document of maps, lists and scalars. The parser rejects aliases,
- * anchors, unknown tags, keys that are not text, repeated keys, and whatever exceeds the limits
+ * anchors, unknown tags, keys that are not text, repeated keys, and files beyond the limits
  * below. */
 #ifndef RP_CLI_TEXT_YAML_TREE_H
 #define RP_CLI_TEXT_YAML_TREE_H

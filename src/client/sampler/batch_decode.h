@@ -11,8 +11,8 @@
 #include "client/channel/runtime.h"
 #include "reprise/trajectory.h"
 
-/* A pool of idle decoders, each with its cache. It has a reference count. Any thread may use
- * it. */
+/* A pool of idle decoders, each with its cache. Pools have reference counts. Any thread may use
+ * a pool. */
 typedef struct rp_stack_pool rp_stack_pool;
 
 /* Creates a pool; the caller owns the first reference. At most `helpers` workers help with one

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A source (source.h) of samples of a table in this process. It copies no data and blocks no
- * thread.
+/* A source (source.h) of samples of a table in this process. No data is copied, and no thread
+ * is blocked.
  *
  * Workers of the runtime draw the samples, in batches that double in size. If the rate limiter
  * delays a draw, the draw waits in the table and the worker goes on. The table may be created

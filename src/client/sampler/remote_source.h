@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A source (source.h) of samples of one table of one server. It uses one call of SampleStream
- * (a stream) at a time.
+/* A source (source.h) of samples of one table of one server. The source uses one call of
+ * SampleStream (a stream) at a time.
  *
  * A request to the server is for up to `request_samples` of the samples that the sampler has
  * requested. At most two requests are outstanding. If the connection breaks, the source makes
@@ -13,9 +13,9 @@
 #include "client/channel/channel.h"
 #include "client/sampler/source.h"
 
-/* Creates a source, which the caller must close. It borrows `channel` and `runtime`, which must
- * outlive the source, and copies `options` and `events`. The callbacks of `events` run on the
- * loop thread. Must not be called on the loop thread. RP_NO_RESOURCE. */
+/* Creates a source, which the caller must close. The source borrows `channel` and `runtime`,
+ * which must outlive it, and copies `options` and `events`. The callbacks of `events` run on
+ * the loop thread. Must not be called on the loop thread. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_remote_source_new(rp_channel *channel, rp_runtime *runtime,
                                             const rp_allocator *alloc,
                                             const rp_source_options *options,

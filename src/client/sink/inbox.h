@@ -3,9 +3,9 @@
  * Any thread puts items; the loop takes all of them at once.
  *
  * A post is a message that wakes the loop. One post is enough for any number of items. If the
- * loop will run soon anyway, it "is near": a few items then need no post. They wait until there
- * are many, or until a caller claims them. Some functions report that the caller must wake the
- * loop; the caller must then send the post.
+ * loop will run soon anyway, it "is near": a few items then need no post. Such items wait until
+ * there are many, or until a caller claims them. Some functions report that the caller must
+ * wake the loop; the caller must then send the post.
  *
  * Invariants, while the lock is free:
  *   B1  if items wait, no room is reserved, and the loop has finished the items that it took

@@ -21,7 +21,7 @@
 #include "client/sink/sink.h"
 
 /* Creates a sink, which the caller must close. The sink opens a stream when it gets the first
- * item. It borrows `channel` and `runtime`, which must outlive the sink, and copies `events`.
+ * item. The sink borrows `channel` and `runtime`, which must outlive it, and copies `events`.
  * The callback runs on the loop thread or on a guest of the loop (net/loop.h). Must not be
  * called on the loop thread. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_remote_sink_new(rp_channel *channel, rp_runtime *runtime,

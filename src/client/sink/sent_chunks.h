@@ -5,10 +5,10 @@
  *
  * Each message with items lists the chunks that the server must keep. A chunk must be kept as
  * long as a later item may need it: that is, if a writer's history or an item not sent yet has
- * a reference to it. To find out, the set compares the chunk's reference count with the
- * references that do not matter: its own, and those of items that were sent and not confirmed
- * yet, which it counts in `own`. A chunk without other references when it is sent is never
- * added to the set. Items that share no chunks therefore cost no lookup.
+ * a reference to it. To find out, the set compares the chunk's reference count with the number
+ * of references that do not matter. These are the set's own reference and those of sent,
+ * unconfirmed items, whose number is `own`. A chunk without other references when it is sent is
+ * never added to the set. Items that share no chunks therefore cost no lookup.
  *
  * A wrong count costs only bytes: a chunk that was dropped too early is sent again, and a chunk
  * that was kept too long is dropped later. Not thread-safe.
@@ -23,8 +23,7 @@
 #include "util/map.h"
 
 enum {
-    /* Bounds of the set. They are necessary because servers limit the chunks that they keep for
-     * a stream. */
+    /* Bounds of the set. Servers limit the chunks that they keep for a stream. */
     RP_KEPT_BYTES = 32 << 20,
     RP_KEPT_CHUNKS = 32 << 10,
 };

@@ -45,9 +45,9 @@ typedef struct rp_sink_class {
     void (*push)(rp_sink *sink, size_t least);
     /* Says that the writer waits until on_settled has reported `settled` items since the sink
      * was opened. Up to that number, the sink may delay reports of confirmed items, to report
-     * many at once. It must report them when the number is reached, on the caller's thread if
-     * possible. With RP_AWAIT_ANY, the sink must not delay reports until the next call. The
-     * caller must hold no lock. NULL: the sink delays no reports. */
+     * many at once. When that number is reached, the sink must report them, on the caller's
+     * thread if possible. With RP_AWAIT_ANY, the sink must not delay reports until the next
+     * call. The caller must hold no lock. NULL: the sink delays no reports. */
     void (*await)(rp_sink *sink, uint64_t settled);
     /* Writes to `text` why items are not settled yet. Writes "" if all are settled, or if the
      * reason is not known. Any thread. */

@@ -14,10 +14,10 @@
  * An rp_rows has two counts: the number of references, and the number of references that read.
  * References are held by the history of the column (before the first row: by the column
  * itself), by the list of rows to compress, and by each item that uses a row. Each of them
- * reads at first. When the trajectory of an item has been built, the item stops reading. It
- * keeps its reference until it is settled, because the writer counts the bytes until then. When
- * no reference reads any more, only trajectories hold the chunk. The sink can then see that no
- * later item will use the chunk. */
+ * reads at first. When the trajectory of an item has been built, the item stops reading. The
+ * item keeps its reference until it is settled, because the writer counts the bytes until then.
+ * When no reference reads any more, only trajectories hold the chunk. The sink can then see
+ * that no later item will use the chunk. */
 #ifndef RP_CLIENT_WRITER_ROWS_H
 #define RP_CLIENT_WRITER_ROWS_H
 

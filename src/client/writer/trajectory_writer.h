@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The struct of a trajectory writer (reprise/trajectory_writer.h) and its internal functions. A
- * writer passes its items to a sink (client/sink/sink.h) and does not depend on a client. It is
- * implemented in these files:
+ * writer passes its items to a sink (client/sink/sink.h) and does not depend on a client. The
+ * files:
  *
  *   trajectory_writer.c          create and free, columns, configuration
  *   trajectory_writer_append.c   append steps, history, episodes
@@ -11,10 +11,10 @@
  *   trajectory_writer_group.c    hold complete items back until there is a group of them
  *   open_writers.c               connect a writer to the sink and signatures of a client
  *
- * Three kinds of threads use a writer: the caller's thread, called "the caller" below; its
- * background job, which runs on one worker of the runtime at a time; and threads of the sink,
- * which settle items (report them as confirmed or rejected). Comments at the fields say which
- * of them use a field. */
+ * Three kinds of threads use a writer. "The caller" below is the thread that calls the writer.
+ * "The job" runs in the background, on one worker of the runtime at a time. Threads of the sink
+ * settle items: they report items as confirmed or rejected. Comments at the fields say which of
+ * these threads use a field. */
 #ifndef RP_CLIENT_WRITER_TRAJECTORY_WRITER_H
 #define RP_CLIENT_WRITER_TRAJECTORY_WRITER_H
 
