@@ -27,8 +27,7 @@ typedef struct rp_known_signature {
 
 typedef struct rp_client_live {
     uint64_t generation; /* rp_runtime_generation() of the process that owns this */
-    uint64_t seed;       /* the client's seed. The child of a fork gets a new one, because all
-                            children       of a parent must draw different keys */
+    uint64_t seed; /* the client's; the child of a fork gets a new one, to draw other keys */
     rp_runtime *runtime;
     rp_tls *tls; /* NULL: no TLS */
     rp_channel **channels;

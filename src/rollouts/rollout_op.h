@@ -9,8 +9,7 @@
  * A producer reserves a group (a number of items) for a time before it puts the items. A
  * consumer draws groups, which are then leased to it until it acknowledges or releases them, or
  * the time of the lease is over. A group is complete when it has all its items. A group is
- * stale when its items come from a too old version of the policy.
- *  */
+ * stale when its items come from a too old version of the policy. */
 #ifndef RP_ROLLOUTS_ROLLOUT_OP_H
 #define RP_ROLLOUTS_ROLLOUT_OP_H
 

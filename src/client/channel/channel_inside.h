@@ -88,8 +88,7 @@ struct rp_channel {
     rp_timer timer; /* ends the state RESTING */
     rp_at_turn_end turn;
     int64_t until_ns; /* deadline of this attempt to connect */
-    int64_t pause_ns; /* backoff before the next attempt to connect; 0: none, because the last
-                       * one succeeded and got a response */
+    int64_t pause_ns; /* backoff before the next attempt; 0: the last one got a response */
     uint64_t attempt; /* number of the current or next attempt to connect */
     bool has_failed;  /* the last attempt to connect has failed */
     bool is_wanted;   /* connect although no call waits, for a later call */

@@ -21,8 +21,8 @@
 /* Whether an item may be the reason why a server has ended a stream. */
 typedef enum rp_trust {
     RP_TRUST_UNTRIED = 0,
-    RP_TRUST_SUSPECT, /* it was unconfirmed when a stream ended */
-    RP_TRUST_PASSED,  /* it was sent again since then, and the stream did not end */
+    RP_TRUST_SUSPECT, /* the item was unconfirmed when a stream ended */
+    RP_TRUST_PASSED,  /* the item was sent again since then, and the stream did not end */
 } rp_trust;
 
 typedef struct rp_listed_item {

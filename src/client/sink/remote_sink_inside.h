@@ -40,9 +40,8 @@ typedef struct rp_remote_sink {
     /* Only the loop thread uses these: */
     rp_channel_call call;
     rp_timer timer;
-    int64_t resume_ns; /* no stream is opened before this time */
-    int64_t pause_ns,
-        began_ns;      /* backoff after the next failure; time when the stream was opened */
+    int64_t resume_ns;          /* no stream is opened before this time */
+    int64_t pause_ns, began_ns; /* backoff after the next failure; when the stream was opened */
     int64_t linger_ns; /* until this time the loop "is near" (inbox.h): RP_LINGER_NS after the
                           last message or confirmation */
     rp_sent_chunks chunks;
@@ -52,11 +51,12 @@ typedef struct rp_remote_sink {
     uint64_t *keys;           /* scratch buffer: keys of the items that a response confirms */
     size_t key_capacity;
     rp_wire_insert wire_items[RP_REMOTE_ITEMS]; /* items of the message that is being built */
-    size_t probe_size, probe_out; /* while probing for a bad item (is_probing): items of the
-                                   * next message, and unconfirmed items of the last message */
-    int64_t probe_due_ns, probe_wait_ns; /* if the stream has not ended by probe_due_ns, which
-                                          * is probe_wait_ns after the last message, the items
-                                          * of that message are RP_TRUST_PASSED */
+    /* While probing for a bad item (is_probing): items of the next message, and unconfirmed
+     * items of the last message. */
+    size_t probe_size, probe_out;
+    /* If the stream has not ended by probe_due_ns, the items of the last message are
+     * RP_TRUST_PASSED. That is probe_wait_ns after the message. */
+    int64_t probe_due_ns, probe_wait_ns;
     rp_remote_state state;
     uint32_t cursor; /* slot of the item to send next */
     uint32_t unsent; /* slot of the first item that was never sent; items after it were not sent
