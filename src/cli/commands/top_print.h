@@ -33,7 +33,7 @@ void rp_top_print(rp_text_buffer *out, const rp_top_screen *screen, const rp_top
 void rp_top_waiting(rp_text_buffer *out, const rp_top_look *now);
 void rp_top_waiting_json(rp_text_buffer *out, const rp_top_look *now);
 
-/* Writes the whole screen as one line of JSON. */
+/* Writes the snapshot `now` and its rates as one line of JSON. */
 void rp_top_json(rp_text_buffer *out, const rp_top_look *now, const rp_top_look *before);
 
 /* Returns the rate per second at which a counter has grown from `before` to `now`. The counter

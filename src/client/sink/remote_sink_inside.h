@@ -55,7 +55,7 @@ typedef struct rp_remote_sink {
      * items of the last message. */
     size_t probe_size, probe_out;
     /* If the stream has not ended by probe_due_ns, the items of the last message are
-     * RP_TRUST_PASSED. That is probe_wait_ns after the message. */
+     * RP_TRUST_PASSED. probe_due_ns is probe_wait_ns after that message. */
     int64_t probe_due_ns, probe_wait_ns;
     rp_remote_state state;
     uint32_t cursor; /* slot of the item to send next */
