@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* n-step returns of N copies of an environment: which transitions a step completes, with their
- * returns and discounts. It knows neither observations nor tables.
+/* n-step returns: computes which n-step transitions a step of N parallel environments (copies)
+ * completes, with their returns and discounts. Observations and tables are handled elsewhere,
+ * in transitions.c.
  *
- * Every call is a step of all copies. The rewards and discounts of the last n calls are kept in
- * a ring, which has n rows for each copy. The latest lengths[k] rows of copy k are those of its
- * episode. */
+ * Each call of rp_n_step_add() is a step of all copies. A ring buffer keeps the rewards and
+ * discounts of the last n calls: a row for each call and copy. The latest lengths[k] rows of
+ * copy k belong to its current episode. */
 #ifndef RP_ADDER_N_STEP_H
 #define RP_ADDER_N_STEP_H
 
@@ -20,31 +21,34 @@ typedef struct rp_n_step_item {
 typedef struct rp_n_step {
     size_t copies, n;
     float discount;
-    size_t reward_size, discount_size, return_size; /* elements of a row */
-    /* For each element of a return: the elements of the reward and discount that it uses. */
+    size_t reward_size, discount_size, return_size; /* number of elements in a row */
+    /* Element k of a return is computed from element reward_of[k] of the rewards and element
+     * discount_of[k] of the discounts. */
     const uint32_t *reward_of, *discount_of;
 
-    uint64_t calls;
-    uint32_t *lengths; /* for each copy: how many rows of the ring are of its episode, <= n */
-    float *rewards, *discounts; /* n x copies rows: the ring */
+    uint64_t calls;    /* of rp_n_step_add() so far */
+    uint32_t *lengths; /* of each copy: rows in the ring that are of its current episode */
+    float *rewards, *discounts; /* the ring: n x copies rows */
 
-    /* The transitions of the latest call: room for copies * n. */
+    /* The transitions that the latest call completed. The array has room for copies * n. */
     rp_n_step_item *items;
     size_t item_count;
-    /* R and D of each item (reprise/rl/adder.h): return_size and discount_size elements. */
+    /* The return R and the discount D of each item (reprise/rl/adder.h), with return_size and
+     * discount_size elements per item. */
     float *returns, *totals;
 } rp_n_step;
 
-/* Adds a step of all copies and lists the transitions that it completes, those of copy 0 first.
- * `rewards` and `discounts` have a row for each copy. An ended copy begins a new episode. */
+/* Adds a step of all copies, and writes the transitions that it completes to s->items, those of
+ * copy 0 first. `rewards` and `discounts` have a row for each copy. `ended` says for each copy
+ * whether this step ends its episode; its next step then begins a new one. */
 void rp_n_step_add(rp_n_step *s, const double *rewards, const float *discounts,
                    const bool *ended);
 
-/* Broadcasts `part` to `whole`, as NumPy does: for each element of a row of shape `whole`,
- * writes the index of the element of a row of shape `part` that goes with it. */
+/* Broadcasts an array of shape `part` to the shape `whole` by NumPy's rules: element_of[i]
+ * becomes the index of the array's element that is used for element i of the result. */
 void rp_n_step_broadcast(const rp_shape *part, const rp_shape *whole, uint32_t *element_of);
 
-/* Forgets the rows of a copy. */
+/* Drops the kept rows of a copy: its next step begins an episode. */
 void rp_n_step_forget(rp_n_step *s, size_t copy);
 
 /* True if the invariants of n_step.c hold. */

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which rows of an episode become an item, and when. Pure functions of counts. */
+/* Decides which rows of an episode become an item, and when, for the adders of sequences and of
+ * whole episodes (reprise/rl/adder.h). Row t of an episode holds observation t and action t;
+ * the last row, row T, has an observation only. A row is complete once the next observation is
+ * known. Pure functions of counts. */
 #ifndef RP_ADDER_PLAN_H
 #define RP_ADDER_PLAN_H
 
 #include "reprise/rl/adder.h"
 
-/* The rows of an item: `rows` complete rows that begin with row `first`, then `padding` rows
- * that are not of the episode. */
+/* The rows of an item: `rows` complete rows from row `first` on, then `padding` rows, which are
+ * not part of the episode. */
 typedef struct rp_plan_rows {
     int64_t first, rows, padding;
 } rp_plan_rows;
 
-/* What the rules of sequences and episodes depend on; see rp_adder_options. */
+/* The options that the rules depend on; see rp_adder_options. */
 typedef struct rp_plan {
     rp_adder_kind kind; /* RP_ADDER_SEQUENCE or RP_ADDER_EPISODE */
     int64_t length, period;
@@ -19,11 +22,12 @@ typedef struct rp_plan {
     bool pad;
 } rp_plan;
 
-/* Regular rule: returns true, and the rows, if an item is due when `closed` rows are complete.
- */
+/* The rule within an episode: if an item is due when `closed` rows are complete, writes its
+ * rows to `out` and returns true. */
 bool rp_plan_regular(const rp_plan *plan, int64_t closed, rp_plan_rows *out);
 
-/* End rule: the same when an episode ends. `closed` counts row T as well. */
+/* The rule for the end of an episode: if an item is due then, writes its rows to `out` and
+ * returns true. `closed` is the number of complete rows, row T included. */
 bool rp_plan_last(const rp_plan *plan, int64_t closed, rp_plan_rows *out);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How DQN, DPG and SAC, the algorithms that Ape-X comes with, use the replay. */
+/* How DQN, DPG and SAC, the algorithms that this library's Ape-X supports, use the replay
+ * table. */
 #ifndef RP_APEX_OWN_REPLAY_H
 #define RP_APEX_OWN_REPLAY_H
 
@@ -7,16 +8,16 @@
 #include "reprise/rl/settings.h"
 
 enum {
-    RP_OWN_IN_FLIGHT = 64, /* unconfirmed items of one environment of an actor */
-    RP_OWN_MUTATE_FOR = 4, /* updates whose priorities are sent together */
+    RP_OWN_IN_FLIGHT = 64, /* the most unconfirmed items per environment of an actor */
+    RP_OWN_MUTATE_FOR = 4, /* updates of the learner between requests with new priorities */
 };
 
-/* The slack of the rate limiter, in samples: those for the items of one step of every actor but
- * one (the table's own bound has room for that one), and those that the learner's sampler has
- * drawn and the learner has not used yet. */
+/* How many samples the rate limiter must tolerate beyond the bounds for a single actor. The
+ * result has two parts: the samples due for the items that all actors but one add in a step,
+ * and the samples that the learner's sampler has fetched ahead. */
 double rp_own_slack(const rp_apex_making *making, const rp_settings_table *table);
 
-/* The environments of one actor. */
+/* The number of parallel environments of one actor. */
 size_t rp_own_copies(const rp_settings_table *table, const void *settings);
 
 #endif

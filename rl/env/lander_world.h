@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The physics of the lunar lander, over Box2D, which is C++. lander_world.cpp is the only file
- * that knows Box2D.
+/* The physics of the lunar lander. lander_world.cpp implements it with Box2D, a C++ library
+ * that no other file uses.
  *
- * A world is not plain bytes, so it cannot be the state of a copy. A state has the random
- * stream with which its episode began and the actions since, from which its world can be made
- * again. Worlds are kept in a pool under a key, a hash of that history, so that this is seldom
- * needed: after a snapshot was loaded, or if there are more copies than worlds.
+ * A world is Box2D's simulation of one lander. The state of an environment must be plain bytes,
+ * and a world is not. A state therefore holds its history: the random stream at the start of
+ * the episode, and the actions since. The world can be made again from its history,
+ * by simulating the episode from its start. Since that is slow, a pool keeps worlds; the key of
+ * a world is a hash of its history. A world is missing from the pool only after a snapshot was
+ * loaded, or if there are more environments than the pool can hold worlds.
  *
- * Not thread-safe: a pool belongs to one environment. */
+ * Not thread-safe. A pool belongs to one rp_env. */
 #ifndef RP_ENV_LANDER_WORLD_H
 #define RP_ENV_LANDER_WORLD_H
 
@@ -20,39 +22,42 @@ extern "C" {
 
 enum { RP_LANDER_POINTS = 11, RP_LANDER_MOST_WORLDS = 1024 };
 
-/* Where an episode begins. */
+/* The random start of an episode. */
 typedef struct rp_lander_start {
-    double ground[RP_LANDER_POINTS]; /* heights, every 2 units */
-    double force_x, force_y;         /* on the lander in the first step */
+    double ground[RP_LANDER_POINTS]; /* height of the ground at every 2 units of x */
+    double force_x, force_y;         /* force on the lander in the first step */
 } rp_lander_start;
 
+/* The lander at one moment. */
 typedef struct rp_lander_body {
     double x, y, speed_x, speed_y, angle, spin;
-    bool legs[2]; /* on the ground */
-    bool crashed; /* the body touched the ground */
-    bool asleep;
+    bool legs[2]; /* this leg touches the ground */
+    bool crashed; /* the body has touched the ground */
+    bool asleep;  /* the lander has come to rest */
 } rp_lander_body;
 
 typedef struct rp_lander_world rp_lander_world;
 typedef struct rp_lander_pool rp_lander_pool;
 
-/* NULL if there is no memory. Box2D itself cannot run out of memory: it ends the process. */
+/* Makes an empty pool. Returns NULL if memory runs out here. Box2D ends the process if it runs
+ * out of memory itself. */
 rp_lander_pool *rp_lander_pool_new(void);
 void rp_lander_pool_free(rp_lander_pool *pool); /* NULL is fine */
 
-/* A new world, not yet in the pool. NULL if there is no memory. */
+/* Makes a world, which the caller owns. Returns NULL if memory runs out. */
 rp_lander_world *rp_lander_world_new(const rp_lander_start *start);
 void rp_lander_world_free(rp_lander_world *world); /* NULL is fine */
 
-/* Takes the world of that key out of the pool. NULL if it is not there. */
+/* Removes the world with that key from the pool and returns it. The caller then owns it.
+ * Returns NULL if the pool has no such world. */
 rp_lander_world *rp_lander_pool_take(rp_lander_pool *pool, uint64_t key);
-/* Puts a world into the pool, which owns it from then on. If the pool is full, the world that
- * was put there first goes. */
+/* Puts a world into the pool, which then owns it. If the pool is full, frees the world that has
+ * been in it for the longest time. */
 void rp_lander_pool_put(rp_lander_pool *pool, uint64_t key, rp_lander_world *world);
 
-/* Pushes the lander at a point. */
+/* Pushes the lander at the point (x, y) with the impulse (push_x, push_y). */
 void rp_lander_push(rp_lander_world *world, double x, double y, double push_x, double push_y);
-/* Lets 1/50 s pass. */
+/* Simulates 1/50 s. */
 void rp_lander_pass(rp_lander_world *world);
 void rp_lander_read(const rp_lander_world *world, rp_lander_body *body);
 

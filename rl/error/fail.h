@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filling in an rp_error. */
+/* Functions that fill in an rp_error, for all files of rl/. */
 #ifndef RP_ERROR_FAIL_H
 #define RP_ERROR_FAIL_H
 
 #include "reprise/status.h"
 
-/* Writes code and text to `err` (NULL is fine) and returns `code`. The text is escaped, so
- * names from files may be inserted unchanged. */
+/* Writes the code and the formatted text to `err`, which may be NULL, and returns `code`.
+ * Escapes unprintable characters of the text, so callers may insert names from files as they
+ * are. */
 rp_status rp_rl_fail(rp_error *err, rp_status code, const char *format, ...) RP_PRINTF(3, 4);
 
-/* Reports that an allocation of `bytes` failed. Returns RP_NO_RESOURCE. */
+/* Reports in `err` that an allocation of `bytes` bytes failed. Returns RP_NO_RESOURCE. */
 rp_status rp_rl_fail_memory(rp_error *err, size_t bytes);
 
 #endif

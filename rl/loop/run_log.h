@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of a logger, for the files that implement loggers. */
+/* The fields of a logger (reprise/rl/run_log.h: it writes the progress of a training run), for
+ * the files that implement loggers. */
 #ifndef RP_LOOP_RUN_LOG_H
 #define RP_LOOP_RUN_LOG_H
 

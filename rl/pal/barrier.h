@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A barrier for threads that meet every few microseconds: waits spin, then sleep. */
+/* A barrier for threads that meet every few microseconds. A thread that waits spins first, and
+ * sleeps if that takes too long. */
 #ifndef RP_PAL_BARRIER_H
 #define RP_PAL_BARRIER_H
 
@@ -11,22 +12,23 @@
 enum { RP_CACHE_LINE = 64 };
 
 typedef struct rp_barrier {
-    alignas(RP_CACHE_LINE) atomic_uint arrived; /* in this generation */
-    alignas(RP_CACHE_LINE) atomic_uint generation;
-    atomic_uint sleepers;
-    unsigned count; /* threads that meet */
+    alignas(RP_CACHE_LINE) atomic_uint arrived;    /* threads that have arrived in this one */
+    alignas(RP_CACHE_LINE) atomic_uint generation; /* number of the current meeting */
+    atomic_uint sleepers;                          /* threads that sleep */
+    unsigned count;                                /* number of threads that meet */
 } rp_barrier;
 
-/* What a thread has learnt about its waits. Begins as zeroes. */
+/* How long one thread spins. Each thread has its own, zero at first; the barrier adapts it. */
 typedef struct rp_barrier_waiter {
-    int64_t spin_ns; /* that the next wait may spin */
-    unsigned waits;
+    int64_t spin_ns; /* time that the next wait spins before the thread sleeps */
+    unsigned waits;  /* number of waits so far */
 } rp_barrier_waiter;
 
+/* Initialises a barrier for `count` threads. */
 void rp_barrier_init(rp_barrier *barrier, unsigned count);
 
-/* Waits until `count` threads have called it. What each wrote before is visible to all
- * afterwards. The wait is as long as the others take to arrive. */
+/* Waits, without a time limit, until all `count` threads have made this call. When it returns,
+ * the thread sees everything that the others wrote before their calls. */
 void rp_barrier_meet(rp_barrier *barrier, rp_barrier_waiter *waiter);
 
 #endif

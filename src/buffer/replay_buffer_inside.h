@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The private part of a replay buffer, shared by the files that implement it. */
+/* The struct of a replay buffer (reprise/replay_buffer.h) and its internal functions, for the
+ * files that implement it. */
 #ifndef RP_BUFFER_REPLAY_BUFFER_INSIDE_H
 #define RP_BUFFER_REPLAY_BUFFER_INSIDE_H
 
@@ -12,48 +13,49 @@
 #include "util/mutex.h"
 #include "util/rng.h"
 
+/* A column. A row contains its value, or, if frames are shared, the slots of its frames in a
+ * frame store (frames.h). */
 typedef struct buffer_column {
     char name[64];
-    size_t bytes;       /* of a value */
-    size_t offset;      /* offset in the row of the value, or of the slots of its frames */
-    size_t frame_bytes; /* size of a frame; 0: the row holds the value itself */
-    uint32_t frame_count;
-    uint32_t store; /* index of its frame store */
+    size_t bytes;         /* size of a value */
+    size_t offset;        /* where the value or the slots are in a row */
+    size_t frame_bytes;   /* size of a frame; 0: the row contains the value itself */
+    uint32_t frame_count; /* frames in a value */
+    uint32_t store;       /* index of the frame store */
 } buffer_column;
 
-/* The store of frames of one size. `mark_offset` is where a row holds the mark
- * (rp_frames_mark()) of this store. */
+/* A frame store: all frames of one size. */
 typedef struct buffer_store {
     rp_frames frames;
-    size_t mark_offset;
-    uint32_t frames_per_row;
+    size_t mark_offset;      /* where a row contains the store's rp_frames_mark() */
+    uint32_t frames_per_row; /* frames of this size in a row, over all columns */
 } buffer_store;
 
 struct rp_replay_buffer {
     rp_allocator alloc;
-    size_t capacity; /* constant, like the fields up to `streams` */
+    size_t capacity; /* of rows. This and the fields up to `streams` are constant */
     double alpha, epsilon;
     rp_power_fn *power;
     buffer_column *columns;
     size_t column_count;
-    size_t row_bytes;
+    size_t row_bytes; /* size of a row */
     size_t store_count;
     bool streams; /* rows are written with non-temporal stores */
 
-    rp_mutex mu; /* rank 81 */
+    rp_mutex mu; /* rank 81; guards all below */
     buffer_store *stores RP_GUARDED_BY(mu);
     rp_sparse_array rows RP_GUARDED_BY(mu);
-    rp_sumtree *tree RP_GUARDED_BY(mu); /* NULL: uniform */
+    rp_sumtree *tree RP_GUARDED_BY(mu); /* of weights; NULL: rows are drawn uniformly */
     rp_rng rng RP_GUARDED_BY(mu);
-    double largest RP_GUARDED_BY(mu); /* the largest priority so far */
-    uint64_t added RP_GUARDED_BY(mu);
-    size_t size RP_GUARDED_BY(mu);
+    double largest RP_GUARDED_BY(mu);  /* the largest priority so far */
+    uint64_t added RP_GUARDED_BY(mu);  /* rows ever added; also the number of the next row */
+    size_t size RP_GUARDED_BY(mu);     /* rows that can be drawn */
     uint32_t *slots RP_GUARDED_BY(mu); /* scratch buffer for draws: `room` slots */
     double *numbers RP_GUARDED_BY(mu); /* scratch buffer: 2 * `room` numbers */
-    size_t room RP_GUARDED_BY(mu);
+    size_t room RP_GUARDED_BY(mu);     /* size of the scratch buffers, in draws */
 };
 
-enum { BUFFER_BLOCK = 256 }; /* rows whose weights are computed at once, on the stack */
+enum { BUFFER_BLOCK = 256 }; /* number of rows whose weights are computed together */
 
 /* memcpy() with fast paths for the sizes of numbers. */
 static inline void buffer_copy_value(char *to, const char *from, size_t bytes)
@@ -66,27 +68,28 @@ static inline void buffer_copy_value(char *to, const char *from, size_t bytes)
     }
 }
 
-/* Returns the slot of row `number`, which is in the buffer, without a division. `lap` is
- * buffer_lap(). */
+/* Returns the slot (index in the ring) of row `number` without a division. The row must be in
+ * the buffer, and `lap` must be buffer_lap(). */
 static inline uint32_t buffer_slot(const rp_replay_buffer *b, uint64_t lap, uint64_t number)
 {
     assert(number < lap + b->capacity && number + b->capacity >= lap);
     return (uint32_t)(number >= lap ? number - lap : number + b->capacity - lap);
 }
 
-/* Returns the number of the row in slot 0. If the next row goes to slot 0, returns its number
- * instead. */
+/* Returns the number of the latest row in slot 0, or the number of the next row if that goes to
+ * slot 0. */
 static inline uint64_t buffer_lap(const rp_replay_buffer *b)
 {
     return b->added - b->added % b->capacity;
 }
 
-/* weights[i] = (priorities[i] + epsilon)^alpha, clamped to positive finite numbers; `count` is
- * at most BUFFER_BLOCK. */
+/* Computes weights[i] = (priorities[i] + epsilon)^alpha, clamped to positive finite numbers.
+ * `count` must be at most BUFFER_BLOCK. */
 void buffer_weigh(const rp_replay_buffer *b, const double *priorities, size_t count,
                   double *weights);
 
-/* Copies a row to index `at` of the columns; skips NULL columns. */
+/* Copies the values of a row to index `at` of the arrays `columns`. Skips columns whose array
+ * is NULL. */
 void buffer_copy_row(const rp_replay_buffer *b, const char *row, size_t at,
                      void *const *columns);
 

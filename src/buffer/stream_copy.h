@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copying with non-temporal stores, for memory that will not be read soon: the destination is
- * neither read into the caches nor does it evict other lines. */
+/* Copies memory that will not be read soon, with non-temporal stores. Such stores bypass the
+ * CPU's caches: the destination is not read into them and evicts nothing from them. */
 #ifndef RP_BUFFER_STREAM_COPY_H
 #define RP_BUFFER_STREAM_COPY_H
 
@@ -13,7 +13,8 @@
 
 enum { RP_CAN_STREAM = 1 };
 
-/* `bytes` must be a multiple of 64, and both pointers aligned to 64. */
+/* Copies `bytes` bytes. `bytes` must be a multiple of 64, and both pointers must be aligned to
+ * 64 bytes. */
 static inline void rp_stream_copy(char *to, const char *from, size_t bytes)
 {
     assert(bytes % 64 == 0 && (uintptr_t)to % 64 == 0 && (uintptr_t)from % 64 == 0);
@@ -30,8 +31,8 @@ static inline void rp_stream_copy(char *to, const char *from, size_t bytes)
     }
 }
 
-/* Orders the stores of earlier copies before all later stores. Call it before another thread
- * may read the copies. */
+/* Orders the stores of earlier copies before all later stores. Must be called before another
+ * thread may read the copies. */
 static inline void rp_stream_end(void)
 {
     _mm_sfence();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A unary call: one request and one response, on several shards at once. The calling thread
- * waits for it. */
+/* Unary calls: one request and one response per server. A call goes to several shards at the
+ * same time, and the calling thread waits for the responses. */
 #ifndef RP_CLIENT_UNARY_H
 #define RP_CLIENT_UNARY_H
 
@@ -9,35 +9,37 @@
 
 typedef struct rp_unary_request {
     const char *path;
-    const rp_buf *message; /* NULL: an empty one */
-    /* The request is idempotent: it is retried once if the connection breaks. */
+    const rp_buf *message; /* NULL: an empty message */
+    /* The request is idempotent. If the connection breaks, the call is retried once. */
     bool repeatable;
-    /* Does not wait for servers that are away: a call to them ends at once, and they are
-     * connected to in the background. */
+    /* Do not wait for servers that are away (rp_channel_is_away()): the call to such a server
+     * ends at once, and the channel tries to connect in the background. */
     bool skips_away;
 } rp_unary_request;
 
 /* The result of the call on one shard. */
 typedef struct rp_unary_response {
     rp_status status;
-    bool is_reached; /* the request was sent */
-    const uint8_t *data;
-    size_t size; /* of the response, if RP_OK */
-    char text[RP_ERROR_TEXT_BYTES];
+    bool is_reached;                /* the request was sent */
+    const uint8_t *data;            /* the response, if `status` is RP_OK */
+    size_t size;                    /* size of the response in bytes */
+    char text[RP_ERROR_TEXT_BYTES]; /* of the error */
 } rp_unary_response;
 
 typedef struct rp_unary rp_unary;
 
-/* Calls shards [first, first + count) and waits until all have responded or the wait ends.
- * RP_OK means only that there are results to inspect. Returns owned. RP_NO_RESOURCE, statuses
- * of rp_client_get_live(). */
+/* Calls the shards [first, first + count), and waits until all have responded or the wait ends.
+ * RP_OK only means that there are results to inspect. The caller must free *out.
+ * RP_NO_RESOURCE, statuses of rp_client_get_live(). */
 RP_NODISCARD rp_status rp_unary_call(rp_client *client, const rp_unary_request *request,
                                      size_t first, size_t count, rp_wait wait, rp_unary **out,
                                      rp_error *err);
+/* Return the response of shard first + i, and the number of responses. */
 const rp_unary_response *rp_unary_response_of(const rp_unary *unary, size_t i);
 size_t rp_unary_count(const rp_unary *unary);
-/* Returns the status of the whole call, by the rule in reprise/client.h for calls to all
- * shards. Counts the shards that it leaves out (rp_client_why_away()): call it once. */
+/* Returns the status of the whole call, by the rule of reprise/client.h for calls to all
+ * shards. Adds to the counts of calls that have left out a shard (rp_client_why_away()), and
+ * therefore must be called only once per call. */
 rp_status rp_unary_result(const rp_unary *unary, rp_error *err);
 void rp_unary_free(rp_unary *unary); /* NULL is fine */
 

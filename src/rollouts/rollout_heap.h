@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A binary heap of nodes that are embedded in other objects. A node knows its place, so any
- * node can be removed. Nodes are in ascending order of (key, tie). A plain value, not
- * thread-safe.
+/* A binary heap, a queue with priorities. Its nodes are embedded in other objects. Nodes are
+ * ordered by (key, tie), smallest first. A node stores its index in the heap, so any node can
+ * be removed. Not thread-safe.
  *
  * Invariants:
- *   H1  nodes[i]->at is i + 1; a node in no heap has at 0;
- *   H2  no node precedes its parent, nodes[(i - 1) / 2]. */
+ *   H1  nodes[i]->at is i + 1; `at` of a node in no heap is 0;
+ *   H2  no node is ordered before its parent, nodes[(i - 1) / 2]. */
 #ifndef RP_ROLLOUTS_ROLLOUT_HEAP_H
 #define RP_ROLLOUTS_ROLLOUT_HEAP_H
 
@@ -14,7 +14,7 @@
 typedef struct rp_rollout_node {
     size_t at; /* H1 */
     int64_t key;
-    uint64_t tie;
+    uint64_t tie; /* orders nodes with equal keys */
 } rp_rollout_node;
 
 typedef struct rp_rollout_heap {
@@ -24,28 +24,28 @@ typedef struct rp_rollout_heap {
 
 void rp_rollout_heap_deinit(rp_rollout_heap *heap, const rp_allocator *alloc);
 
-/* Makes room for `count` nodes in all. False, with nothing changed, if there is no memory. */
+/* Makes room for `count` nodes in all. Returns false and changes nothing if memory runs out. */
 bool rp_rollout_heap_reserve(rp_rollout_heap *heap, const rp_allocator *alloc, size_t count);
 
-/* Adds a node that is in no heap; there must be room. */
+/* Adds a node. The node must be in no heap, and the heap must have room. */
 void rp_rollout_heap_insert(rp_rollout_heap *heap, rp_rollout_node *node);
 
-/* Removes a node; does nothing if it is in no heap. */
+/* Removes a node. Does nothing if the node is in no heap. */
 void rp_rollout_heap_remove(rp_rollout_heap *heap, rp_rollout_node *node);
 
-/* Changes the key of a node, which may be in no heap. */
+/* Changes the key of a node, and its position if it is in the heap. */
 void rp_rollout_heap_set_key(rp_rollout_heap *heap, rp_rollout_node *node, int64_t key);
 
 /* Restores H2 after the keys of any nodes have changed. */
 void rp_rollout_heap_rebuild(rp_rollout_heap *heap);
 
-/* The first node. NULL if there is none. */
+/* Returns the first node, or NULL if the heap is empty. */
 static inline rp_rollout_node *rp_rollout_heap_first(const rp_rollout_heap *heap)
 {
     return heap->count > 0 ? heap->nodes[0] : NULL;
 }
 
-/* True if H1 and H2 hold. */
+/* Returns true if H1 and H2 hold. */
 bool rp_rollout_heap_check(const rp_rollout_heap *heap);
 
 #endif

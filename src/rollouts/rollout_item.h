@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Items, columns and names in memory: immutable, reference counted, so that a reader takes them
- * under the lock without a copy. An item that gets columns is replaced by a new one that shares
- * the old columns. */
+/* The items of rollout buffers, their columns (named tensors) and names, in memory. All three
+ * are immutable and have reference counts, so a reader gets them under the lock without a copy.
+ * To add columns to an item, the buffer replaces it with a new item, which shares the old
+ * columns. */
 #ifndef RP_ROLLOUTS_ROLLOUT_ITEM_H
 #define RP_ROLLOUTS_ROLLOUT_ITEM_H
 
@@ -9,7 +10,8 @@
 #include "util/refcount.h"
 
 enum {
-    /* What rp_rollout_info.bytes counts. */
+    /* Bytes that rp_rollout_info.bytes counts for each object. A place is room for one item in
+     * a group. */
     RP_ROLLOUT_GROUP_COST = 1024,
     RP_ROLLOUT_CONSUMER_COST = 64,
     RP_ROLLOUT_PLACE_COST = 16,
@@ -20,80 +22,86 @@ enum {
 struct rp_rollout_name {
     rp_refcount refs;
     rp_allocator alloc;
-    size_t size;
+    size_t size; /* of the text, in bytes */
     char text[];
 };
 
-/* Returns owned. NULL if there is no memory. */
+/* Copies `text` to a new name, which the caller owns. Returns NULL if memory runs out. */
 rp_rollout_name *rp_rollout_name_new(const rp_allocator *alloc, rp_string text);
 void rp_rollout_name_unref(rp_rollout_name *name); /* NULL is fine */
 
-/* The memory of one column: its data, then its name. */
+/* The header of a block with one column: the column's data and then its name follow. */
 typedef struct rp_rollout_value {
     rp_refcount refs;
     rp_allocator alloc;
-    size_t size; /* of the block */
+    size_t size; /* of the whole block */
 } rp_rollout_value;
 
+/* An item. */
 typedef struct rp_rollout_stored {
-    rp_rollout_item view; /* first: a rp_rollout_item is the address of its item */
+    rp_rollout_item view; /* must be first: readers get a pointer to it, which converts back */
     rp_refcount refs;
     rp_allocator alloc;
-    uint64_t bytes; /* that it costs */
-    rp_rollout_value **values;
+    uint64_t bytes;            /* as rp_rollout_info.bytes counts the item */
+    rp_rollout_value **values; /* the blocks of the columns */
     rp_rollout_column columns[];
 } rp_rollout_stored;
 
-/* Bytes of a tensor that was checked. */
+/* Returns the number of bytes of a tensor. The tensor must have been checked. */
 size_t rp_rollout_tensor_bytes(const rp_tensor *tensor);
 
-/* The order of names: byte by byte. */
+/* Compares two names byte by byte. The result is < 0, 0 or > 0, as for memcmp(). */
 int rp_rollout_compare(rp_string a, rp_string b);
 static inline bool rp_rollout_equal(rp_string a, rp_string b)
 {
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-/* Makes an item whose columns, which were checked, borrow names and data. It can be measured,
- * and joined once rp_rollout_stored_copy() has copied them. NULL if there is no memory. */
+/* Makes an item that borrows the names and data of its columns, which must have been checked.
+ * The item can be measured. To join it, call rp_rollout_stored_copy() first. Returns NULL if
+ * memory runs out. */
 rp_rollout_stored *rp_rollout_stored_borrow(const rp_allocator *alloc,
                                             const rp_rollout_column *columns, size_t count,
                                             int64_t first_version, int64_t last_version);
-/* Copies the names and the data, once. False if there is no memory; then free the item. */
+/* Copies the borrowed names and data into the item. The caller must call this at most once per
+ * item. Returns false if memory runs out; the caller must then free the item. */
 RP_NODISCARD bool rp_rollout_stored_copy(rp_rollout_stored *item);
-/* Both. Returns owned. */
+/* Does both: makes an item with copied columns. The caller owns it. Returns NULL if memory runs
+ * out. */
 rp_rollout_stored *rp_rollout_stored_new(const rp_allocator *alloc,
                                          const rp_rollout_column *columns, size_t count,
                                          int64_t first_version, int64_t last_version);
 void rp_rollout_stored_unref(rp_rollout_stored *item); /* NULL is fine */
 
-/* How two items are joined. */
+/* How the columns of another item, `more`, are joined to an item. */
 typedef struct rp_rollout_join {
-    bool versions; /* joins the versions too */
-    bool replace;  /* columns that differ are replaced */
-    /* The results. */
-    bool is_new;      /* `more` has something that the item has not */
-    uint64_t bytes;   /* that the joined item costs */
-    size_t columns;   /* of the joined item */
-    rp_string column; /* of the status */
-    int64_t first_version, last_version;
+    bool versions; /* extend the item's range of versions by that of `more` */
+    bool replace;  /* replace columns whose values differ */
+    /* rp_rollout_stored_measure() sets these: */
+    bool is_new;      /* the joined item differs from the item */
+    uint64_t bytes;   /* of the joined item, as rp_rollout_info.bytes counts them */
+    size_t columns;   /* number of columns of the joined item */
+    rp_string column; /* the column to which the status refers */
+    int64_t first_version, last_version; /* of the joined item */
 } rp_rollout_join;
 
-/* Computes the results. `more` may be borrowed. RP_EXISTS (join->column has other values),
- * RP_INVALID (too many columns or bytes). */
+/* Computes what the joined item would be, and checks it. `more` may borrow its columns. Returns
+ * RP_EXISTS if join->column exists with other values, or RP_INVALID if the item would have too
+ * many columns or bytes. */
 RP_NODISCARD rp_status rp_rollout_stored_measure(const rp_rollout_stored *item,
                                                  const rp_rollout_stored *more,
                                                  rp_rollout_join *join);
-/* Makes the item that was measured. Returns owned; NULL if there is no memory. */
+/* Makes the joined item after rp_rollout_stored_measure(). The caller owns it. Returns NULL if
+ * memory runs out. */
 rp_rollout_stored *rp_rollout_stored_join(const rp_rollout_stored *item,
                                           const rp_rollout_stored *more,
                                           const rp_rollout_join *join);
 
-/* Finds a column of an item. NULL if there is none. */
+/* Returns the column of an item with this name, or NULL if the item has none. */
 const rp_rollout_column *rp_rollout_item_column(const rp_rollout_item *item, rp_string name);
 
-/* Makes a batch with room for `count` groups, which are added to it one by one. NULL if there
- * is no memory. */
+/* Makes an empty batch with room for `count` groups, which rp_rollout_batch_add() adds. Returns
+ * NULL if memory runs out. */
 rp_rollout_batch *rp_rollout_batch_new(const rp_allocator *alloc, size_t count,
                                        size_t group_size);
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions that the files of rollouts_inside.h share. They are called with the lock of the
- * rollouts held, except those that make or free an object, and those that say so. Clang's
- * analysis cannot check that, since an operation reaches its rollouts through rp_rollout_work;
- * debug builds assert it in rp_rollout_find() and where an operation begins. */
+/* The functions that the files listed in rollouts_inside.h share. rollouts_inside.h also
+ * explains the structs: an entry is a group's name, a turn is what one consumer has to do with
+ * a group.
+ *
+ * The caller must hold the lock of the rollout buffer. Exceptions are functions that make or
+ * free an object, and functions whose comments say so. Clang's thread-safety analysis cannot
+ * check this rule, because an operation reaches its buffer through rp_rollout_work. Debug
+ * builds assert it in rp_rollout_find() and at the start of each operation. */
 #ifndef RP_ROLLOUTS_ROLLOUTS_CALLS_H
 #define RP_ROLLOUTS_ROLLOUTS_CALLS_H
 
@@ -10,14 +14,16 @@
 
 /* rollouts_groups.c */
 
+/* Returns the entry with this name, or NULL. */
 rp_rollout_entry *rp_rollout_find(const rp_rollouts *r, rp_string name);
 
-/* True if memory for one more group, one more entry and one more lease is there: a group can
- * then begin without a failure. */
+/* Reserves memory in all lists for one more entry and one more group, after which adding them
+ * cannot fail. Returns false if memory runs out. */
 bool rp_rollout_reserve(rp_rollouts *r);
 
-/* Makes an entry without a group, or a group without items, which are in no list. NULL if there
- * is no memory. The free functions accept NULL. */
+/* Make an entry without a group, or a group without items; neither is in any list yet. Return
+ * NULL if memory runs out. The free functions accept NULL. rp_rollout_group_cost() returns the
+ * bytes for which such a group counts. */
 rp_rollout_entry *rp_rollout_entry_new(const rp_rollouts *r, rp_string name);
 void rp_rollout_entry_free(rp_rollouts *r, rp_rollout_entry *entry);
 rp_rollout_group *rp_rollout_group_new(const rp_rollouts *r);
@@ -26,42 +32,48 @@ uint64_t rp_rollout_group_cost(const rp_rollouts *r);
 
 /* Adds an entry to the map. */
 void rp_rollout_entry_add(rp_rollouts *r, rp_rollout_entry *entry);
-/* Adds a group with the next number to the entry, which has none. */
+/* Gives an entry without a group this group, which gets the next number. */
 void rp_rollout_begin(rp_rollouts *r, rp_rollout_entry *entry, rp_rollout_group *group);
-/* Makes an entry without a group one of the removed ones; forgets the oldest of them. */
+/* Records that the group of an entry has been removed, and why. The buffer remembers
+ * RP_ROLLOUT_REMEMBERED such entries and forgets the oldest beyond that. */
 void rp_rollout_retire(rp_rollout_work *w, rp_rollout_entry *entry, rp_rollout_fate fate);
-/* Takes an entry out of the removed ones. */
+/* Undoes rp_rollout_retire(), before a new group begins under the name. */
 void rp_rollout_recall(rp_rollouts *r, rp_rollout_entry *entry);
-/* Removes a group that no consumer leases. */
+/* Removes a group. No consumer may lease it. */
 void rp_rollout_remove(rp_rollout_work *w, rp_rollout_group *group, rp_rollout_fate fate);
 
-/* Sets the reservation of a group; ttl_ns 0: ends it. */
+/* Sets the end and the time to live of a group's reservation. If ttl_ns is 0, ends the
+ * reservation. */
 void rp_rollout_set_time(rp_rollouts *r, rp_rollout_group *group, int64_t ttl_ns,
                          int64_t until_ns);
-/* Sets an item of a group: a new one, or one with more columns. Takes the reference, and
- * returns the old item. */
+/* Sets an item of a group: adds a new item, or replaces an item by one with more columns. Takes
+ * the caller's reference to `item`. Returns the old item, which the caller must release, or
+ * NULL. */
 rp_rollout_stored *rp_rollout_set_item(rp_rollouts *r, rp_rollout_group *group, uint32_t index,
                                        rp_rollout_stored *item);
-/* Gives a number to each turn for which nothing is missing and adds it to its queue. Returns
- * true if there is one. */
+/* Adds the group to the queue of each consumer for which it has just become ready: all needed
+ * columns of all items are there. Returns true if there is such a consumer. */
 bool rp_rollout_make_ready(rp_rollouts *r, rp_rollout_group *group);
-/* Adds a turn to its queue. */
+/* Adds the group to the queue of a consumer. */
 void rp_rollout_enqueue(rp_rollouts *r, rp_rollout_group *group, size_t consumer);
-/* Sets the keys of all queues, for another order. */
+/* Reorders all queues after options->order has changed. */
 void rp_rollout_reorder(rp_rollouts *r);
-/* Adds 1 to or subtracts 1 from the leases of a group. */
+/* Record that a lease of the group begins or ends. */
 void rp_rollout_lease_begins(rp_rollouts *r, rp_rollout_group *group);
 void rp_rollout_lease_ends(rp_rollouts *r, rp_rollout_group *group);
 
+/* Return the state of a group, and the staleness of a group with this first version. */
 rp_rollout_fate rp_rollout_state(const rp_rollout_group *group);
 int64_t rp_rollout_staleness_of(const rp_rollouts *r, int64_t first_version);
-/* True if RP_ROLLOUT_DROP drops a group with this first version. */
+/* Returns true if the options drop a group with this first version as stale. */
 bool rp_rollout_is_stale(const rp_rollouts *r, int64_t first_version);
-/* Drops at most RP_ROLLOUT_STEP stale groups, and sets has_stale. Returns their number. */
+/* Drops at most RP_ROLLOUT_STEP stale groups, and sets r->has_stale if more are left. Returns
+ * the number dropped. */
 size_t rp_rollout_drop_stale(rp_rollout_work *w);
-/* Sets has_stale. */
+/* Sets or clears r->has_stale. */
 void rp_rollout_find_stale(rp_rollouts *r);
 
+/* Returns the group whose member `turn` is this node. */
 static inline rp_rollout_group *rp_rollout_group_of_turn(rp_rollout_node *node)
 {
     return (rp_rollout_group *)(void *)((char *)node - offsetof(rp_rollout_group, turn));
@@ -69,23 +81,28 @@ static inline rp_rollout_group *rp_rollout_group_of_turn(rp_rollout_node *node)
 
 /* rollouts_room.c */
 
-/* What an operation needs. */
+/* The room that an operation needs. */
 typedef struct rp_rollout_room {
-    bool begins;                   /* a group */
-    uint64_t bytes;                /* more than now; 0: none, or fewer */
-    const rp_rollout_group *group; /* it changes this one, which is not evicted; NULL: none */
+    bool begins;                   /* the operation begins a group */
+    uint64_t bytes;                /* additional bytes; 0 also if the operation frees bytes */
+    const rp_rollout_group *group; /* the group that the operation changes, which must not be
+                                      evicted; NULL: none */
 } rp_rollout_room;
 
-/* The bound of the limiter. UINT64_MAX: none. */
+/* Returns how many groups may have begun by now, by the limit groups_per_version. UINT64_MAX:
+ * no limit. */
 uint64_t rp_rollout_may_begin(const rp_rollouts *r);
-/* RP_OK, RP_DEADLINE (with w->result->waiting), RP_NO_RESOURCE. Changes nothing. */
+/* Checks whether there is room, if need be after evictions. Changes nothing. Returns
+ * RP_DEADLINE, with w->result->waiting set, if the operation has to wait. Returns
+ * RP_NO_RESOURCE if waiting would not help. */
 RP_NODISCARD rp_status rp_rollout_check_room(rp_rollout_work *w, const rp_rollout_room *room);
-/* Evicts what has to be evicted, after rp_rollout_check_room() has returned RP_OK. */
+/* Evicts groups as necessary to make this room. rp_rollout_check_room() must have returned
+ * RP_OK. */
 void rp_rollout_make_room(rp_rollout_work *w, const rp_rollout_room *room);
-/* Sets w->result->waiting and the error. Returns RP_DEADLINE. */
+/* Sets w->result->waiting and the error text. Returns RP_DEADLINE. */
 rp_status rp_rollout_must_wait(rp_rollout_work *w, rp_rollout_waiting waiting);
 
-/* The operations; each returns the status of the call. */
+/* Execute one kind of operation each. Return the status of the operation. */
 RP_NODISCARD rp_status rp_rollout_do_reserve(rp_rollout_work *w);
 RP_NODISCARD rp_status rp_rollout_do_abort(rp_rollout_work *w);
 RP_NODISCARD rp_status rp_rollout_do_put(rp_rollout_work *w);
@@ -99,37 +116,41 @@ RP_NODISCARD rp_status rp_rollout_do_expire(rp_rollout_work *w);
 RP_NODISCARD rp_status rp_rollout_do_cursor(rp_rollout_work *w);
 RP_NODISCARD rp_status rp_rollout_do_configure(rp_rollout_work *w);
 
-/* rollouts_options.c: makes the table of needed columns. False if there is no memory. */
+/* rollouts_options.c: makes the table of the columns that consumers need. Returns false if
+ * memory runs out. */
 bool rp_rollout_needs_new(const rp_allocator *alloc, const rp_rollout_options *options,
                           rp_rollout_need **out, size_t *count);
 void rp_rollout_needs_free(const rp_allocator *alloc, rp_rollout_need *needs, size_t count);
-/* The consumers that need a column, as bits. */
+/* Returns the consumers that need a column, one bit each. */
 uint32_t rp_rollout_needed_by(const rp_rollouts *r, rp_string column);
 
 /* rollouts_lease.c */
 
-/* Adds a lease that has its groups, which are in no queue of its consumer, and its time. Its id
- * is above all others. False, with nothing changed, if there is no memory. */
+/* Adds a lease, whose groups and end the caller must have set. The groups must not be in the
+ * consumer's queue, and the lease's id must be greater than all others. Returns false and
+ * changes nothing if memory runs out. */
 RP_NODISCARD bool rp_rollout_lease_add(rp_rollouts *r, rp_rollout_lease *lease);
 rp_rollout_lease *rp_rollout_lease_new(const rp_rollouts *r, size_t capacity);
 void rp_rollout_lease_free(rp_rollouts *r, rp_rollout_lease *lease); /* NULL is fine */
-/* Adds a group to a batch that has room, with references to its name and its items. */
+/* Adds a group to a batch, which must have room. The batch gets its own references to the
+ * group's name and items. */
 void rp_rollout_batch_add(rp_rollout_batch *batch, rp_rollout_group *group);
 
-/* Sets a cursor; the data is not empty. RP_NO_RESOURCE. */
+/* Sets a cursor. `data` must not be empty. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollout_set_cursor(rp_rollouts *r, rp_string name, rp_bytes data,
                                              rp_error *err);
 void rp_rollout_cursors_free(rp_rollouts *r);
 
-/* rollouts_apply.c: like rp_rollouts_apply() for an operation that was checked, with the lock
- * held.
- */
+/* rollouts_apply.c: executes one step of a checked operation. If w->needs_copy is set
+ * afterwards and w->is_copied is not, nothing has happened yet: the caller must copy the
+ * columns without the lock, and call again. */
 RP_NODISCARD rp_status rp_rollout_execute(rp_rollout_work *w);
-/* Updates the bytes of the image, and the sum in `common`. After each change. */
+/* Updates r->image_bytes and the sum in r->common. Must be called after each change. */
 void rp_rollout_count_image(rp_rollouts *r);
-/* Frees what an operation has left, without the lock. */
+/* Frees what an operation has removed or replaced. The caller must not hold the lock. */
 void rp_rollout_work_end(rp_rollout_work *w);
-/* Makes what is needed before the lock is taken. RP_INVALID, RP_NO_RESOURCE. */
+/* Checks and prepares an operation. The caller must not hold the lock. RP_INVALID,
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollout_work_begin(rp_rollout_work *w, rp_rollouts *r,
                                              const rp_rollout_op *op, rp_rollout_result *result,
                                              rp_error *err);
@@ -137,11 +158,12 @@ RP_NODISCARD rp_status rp_rollout_work_begin(rp_rollout_work *w, rp_rollouts *r,
 /* rollouts_wait.c: wakes the threads that wait. */
 void rp_rollout_wake(rp_rollouts *r);
 
-/* rollouts_image.c: call it before a change of what an image has of a group, or the removal of
- * the group: a cut may have to copy it. */
+/* rollouts_image.c: copies a group into the image that is being made, if there is one and the
+ * group is not in it yet. Must be called before it removes the group or changes data that
+ * images contain. */
 void rp_rollout_preserve(rp_rollouts *r, rp_rollout_group *group, bool is_removed);
 
-/* rollouts_check.c: true if all invariants hold. */
+/* rollouts_check.c: returns true if all invariants hold. */
 bool rp_rollout_is_valid(const rp_rollouts *r);
 
 #endif

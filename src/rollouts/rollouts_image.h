@@ -1,58 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images of rollouts, for checkpoints. An image is a sequence of pieces; rollouts_image.c has
- * their format. A checkpoint stores each piece as a record, with a checksum.
+/* Images of rollout buffers (rollouts.h), for checkpoints. An image contains the whole state of
+ * a buffer at one instant, as a sequence of pieces, whose format rollouts_image.c describes. A
+ * checkpoint stores each piece as a record with a checksum. A cut is an image that is being
+ * made:
  *
  *   rp_rollout_cut *cut;
  *   st = rp_rollouts_cut(rollouts, &cut);
  *   while (rp_rollout_cut_next(cut, &buf)) ... store and clear buf ...
  *   rp_rollout_cut_free(cut);
  *
- * Loading is the reverse: rp_rollout_loader_new(), _add() for each piece in order, _finish().
- */
+ * To load an image: rp_rollout_loader_new(), rp_rollout_loader_add() for each piece in order,
+ * then rp_rollout_loader_finish(). */
 #ifndef RP_ROLLOUTS_ROLLOUTS_IMAGE_H
 #define RP_ROLLOUTS_ROLLOUTS_IMAGE_H
 
 #include "rollouts/rollouts.h"
 
 enum {
-    /* A bound on one piece: an item, or the groups and leases of RP_ROLLOUT_PIECE_BYTES and one
-     * more. */
+    /* A piece ends once it has RP_ROLLOUT_PIECE_BYTES or more. The second constant is the
+     * largest size of a piece, with one large item at its end. */
     RP_ROLLOUT_PIECE_BYTES = 1 << 20,
     RP_ROLLOUT_MOST_PIECE_BYTES = RP_ROLLOUT_OP_BYTES + 2 * RP_ROLLOUT_PIECE_BYTES,
 };
 
 typedef struct rp_rollout_cut rp_rollout_cut;
 
-/* Takes the state at one instant. Columns are not copied; groups are copied in steps, between
- * which the lock is released. Operations go on meanwhile: those that change a group copy it
- * first. If `lsn` is not NULL, sets it to the LSN of the last operation in the image. Returns
- * owned. RP_NO_RESOURCE. */
+/* Makes a cut of the present state; the caller owns it. Groups are copied in steps, between
+ * which the lock is released, and columns are not copied. Operations may run between the steps:
+ * an operation that changes a group copies the group into the cut first. If `lsn` is not NULL,
+ * sets it to the LSN (log sequence number) of the last operation in the image.
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollouts_cut(rp_rollouts *rollouts, rp_rollout_cut **out,
                                        uint64_t *lsn);
 
-/* The parts of rp_rollouts_cut(): takes the instant, and copies the next groups, until `*more`
- * is false. Free the cut before the rollouts. RP_NO_RESOURCE. */
+/* The two parts of rp_rollouts_cut(). The first fixes the instant. The second copies the next
+ * groups; the caller must repeat it until `*more` is false. The caller must free the cut before
+ * the buffer. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollouts_cut_begin(rp_rollouts *rollouts, rp_rollout_cut **out,
                                              uint64_t *lsn);
 RP_NODISCARD rp_status rp_rollout_cut_step(rp_rollout_cut *cut, bool *more);
-/* Appends the next piece. False if there is none, or if `out` is bad: there was no memory. */
+/* Appends the next piece to `out`. Returns false if there is none. Also returns false if memory
+ * runs out; `out` is then bad. */
 bool rp_rollout_cut_next(rp_rollout_cut *cut, rp_buf *out);
 void rp_rollout_cut_free(rp_rollout_cut *cut); /* NULL is fine */
 
 typedef struct rp_rollout_loader rp_rollout_loader;
 
-/* Returns owned, or NULL if there is no memory. */
+/* Returns a loader, which the caller owns, or NULL if memory runs out. */
 rp_rollout_loader *rp_rollout_loader_new(const rp_allocator *alloc, uint64_t seed);
-/* Adds a piece. RP_CORRUPT, RP_NO_RESOURCE: then the image cannot be loaded. */
+/* Adds a piece. Returns RP_CORRUPT or RP_NO_RESOURCE if the image cannot be loaded. */
 RP_NODISCARD rp_status rp_rollout_loader_add(rp_rollout_loader *loader, const uint8_t *data,
                                              size_t size, rp_error *err);
-/* Makes rollouts of the pieces. RP_CORRUPT (pieces are missing, or the state breaks an
- * invariant), RP_NO_RESOURCE. */
+/* Makes a buffer from the pieces. Returns RP_CORRUPT if pieces are missing or the state breaks
+ * an invariant. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollout_loader_finish(rp_rollout_loader *loader, rp_rollouts **out,
                                                 rp_error *err);
 void rp_rollout_loader_free(rp_rollout_loader *loader); /* NULL is fine */
 
-/* A hash of the whole state: equal states have equal digests. RP_NO_RESOURCE. */
+/* Computes a hash of the whole state. Equal states have equal digests. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollouts_digest(rp_rollouts *rollouts, uint64_t *digest);
 
 #endif

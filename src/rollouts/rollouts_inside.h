@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The private parts of rp_rollouts, shared by
+/* The private parts of struct rp_rollouts, a rollout buffer (rollouts.h), for
  *
- *   rollouts_apply.c   birth, the dispatch of operations, copies for readers
- *   rollouts_groups.c  groups, their names, the queues
+ *   rollouts_apply.c   creation, the dispatch of operations, copies for readers
+ *   rollouts_groups.c  groups, their names, the queues of groups
  *   rollouts_room.c    limits, eviction, why an operation waits
  *   rollouts_put.c     reserve, abort, put, update
  *   rollouts_lease.c   draw, ack, release, renew, expire
@@ -11,27 +11,34 @@
  *   rollouts_wait.c    waiting
  *   rollouts_image.c   images; rollouts_load.c loads them
  *
+ * The buffer knows names of groups: an entry is a name, with its group or the reason why the
+ * group was removed. A turn is what one consumer has to do with one group: draw it, once all
+ * needed columns of its items are there, and acknowledge it. Each consumer has a queue of the
+ * groups that it can draw.
+ *
  * Invariants, whenever mu is free:
  *
- *   G1  an entry is in the map under its name. It has a group, or it is in the list of removed
- *       ones, which has at most RP_ROLLOUT_REMEMBERED entries, oldest first;
+ *   G1  the map contains each entry under its name. An entry has a group, or it is in the list
+ *       of removed groups, which has at most RP_ROLLOUT_REMEMBERED entries, oldest first;
  *   G2  groups are in a list in the order of their numbers, which is the order in which they
- *       began; group_count is their number, and counts[] counts them by state;
- *   G3  a group has 0 to group_size items, and its item_count counts them. Its versions are the
- *       oldest and the newest of its items, its bytes what it costs; bytes is the sum over all
- *       groups, and leased_bytes that over the leased ones;
- *   G4  a group with a reservation is not complete, and is in by_time. A group without one is
- *       not;
- *   G5  `missing` of a consumer's turn counts the items and needed columns that are not there;
- *   G6  a turn is in the queue of its consumer exactly if nothing is missing, and the consumer
+ *       began. group_count is the number of groups, and counts[] their numbers by state;
+ *   G3  a group has 0 to group_size items; item_count is their number. Its versions are the
+ *       oldest and the newest of its items, and its `bytes` are the bytes for which it counts.
+ *       The sum over all groups is `bytes` of the buffer, and the sum over the leased ones
+ *       leased_bytes;
+ *   G4  a group is in `times` exactly if it has a reservation. Such a group is not complete;
+ *   G5  `missing` of a turn is the number of missing items of the group, plus the number of
+ *       missing columns that the consumer needs;
+ *   G6  a turn is in its consumer's queue exactly if nothing is missing and the consumer
  *       neither leases the group nor is done with it. ready_number is not 0 exactly if nothing
- *       is missing, and each is given once;
+ *       is missing, and no number is used twice;
  *   G7  a group is in `oldest` exactly if it is not leased, and in `ages` exactly if it is not
  *       leased and has an item;
- *   G8  leases are in ascending order of their ids, each is in lease_times, and the groups of a
- *       lease are those whose turn of its consumer has its id;
- *   G9  has_stale is set exactly while, with RP_ROLLOUT_DROP, a group in `ages` is staler than
- *       max_staleness. Then only operations that cannot see such a group are executed;
+ *   G8  leases are in ascending order of their ids, and each is in lease_times. A lease
+ *       contains exactly the groups in which its consumer's turn has its id;
+ *   G9  has_stale is set exactly if the options drop stale groups and a group in `ages` is
+ *       staler than max_staleness. Meanwhile, operations that could see such a group are not
+ *       executed;
  *   G10 a group that every consumer has acknowledged is removed. */
 #ifndef RP_ROLLOUTS_ROLLOUTS_INSIDE_H
 #define RP_ROLLOUTS_ROLLOUTS_INSIDE_H
@@ -47,60 +54,61 @@
 typedef struct rp_rollout_group rp_rollout_group;
 typedef struct rp_rollout_sleeper rp_rollout_sleeper;
 
-/* A name, with the group or with what has become of it. */
+/* The name of a group, with the group or the reason of its removal. */
 typedef struct rp_rollout_entry rp_rollout_entry;
 struct rp_rollout_entry {
     rp_rollout_name *name;
-    uint32_t tag, slot; /* in the map */
+    uint32_t tag, slot; /* of the map */
     rp_rollout_group *group;
-    rp_rollout_fate fate;   /* if there is no group */
-    rp_rollout_entry *next; /* of the removed ones */
+    rp_rollout_fate fate;   /* if `group` is NULL: why the group was removed */
+    rp_rollout_entry *next; /* in the list of removed groups */
     rp_rollout_entry *prev;
 };
 
-/* What a consumer has to do with a group. */
+/* What one consumer has to do with one group. */
 typedef struct rp_rollout_turn {
-    rp_rollout_node node;
-    uint64_t ready_number; /* G6 */
-    uint64_t lease;        /* 0: none */
+    rp_rollout_node node;  /* in the consumer's queue */
+    uint64_t ready_number; /* order in which groups became ready (G6) */
+    uint64_t lease;        /* id of the consumer's lease of the group; 0: none */
     uint32_t missing;      /* G5 */
-    bool is_done;
+    bool is_done;          /* the consumer has acknowledged the group */
 } rp_rollout_turn;
 
 struct rp_rollout_group {
     rp_rollout_entry *entry;
     uint64_t number;
     rp_rollout_group *prev, *next; /* G2; next also links removed groups until they are freed */
-    rp_rollout_node age;           /* key: first_version */
+    rp_rollout_node age;           /* in `ages`; key: first_version */
     rp_rollout_node turn;          /* in `oldest`; key: number */
-    rp_rollout_node time;          /* key: the end of the reservation */
-    int64_t ttl_ns;                /* of the reservation; 0: none */
+    rp_rollout_node time;          /* in `times`; key: end of the reservation */
+    int64_t ttl_ns;                /* time to live of the reservation; 0: no reservation */
     int64_t first_version, last_version;
     uint64_t bytes;
     uint32_t item_count, lease_count, done_count;
     uint32_t size, consumer_count;
-    uint64_t cut;              /* the number of the last cut that has copied it */
-    rp_rollout_stored **items; /* NULL: not there */
-    rp_rollout_turn turns[];   /* of the consumers, then the items */
+    uint64_t cut; /* number of the last cut (rollouts_image.h) that has copied it */
+    rp_rollout_stored **items; /* by index; NULL: not put yet */
+    rp_rollout_turn turns[]; /* one per consumer; the array `items` follows in the same block */
 };
 
 typedef struct rp_rollout_lease {
-    rp_rollout_node time; /* first; key: its end */
+    rp_rollout_node time; /* must be first; key: end of the lease */
     uint64_t id;
-    size_t consumer;
-    size_t count, capacity;
-    rp_rollout_group *groups[]; /* in the order of the draw */
+    size_t consumer;            /* index of the consumer */
+    size_t count, capacity;     /* of `groups` */
+    rp_rollout_group *groups[]; /* in the order in which they were drawn */
 } rp_rollout_lease;
 
 /* A column that some consumers need. */
 typedef struct rp_rollout_need {
     rp_string name;
-    uint32_t consumers; /* a bit for each */
+    uint32_t consumers; /* bit i is set if consumer i needs it */
 } rp_rollout_need;
 
+/* The queue of a consumer. */
 typedef struct rp_rollout_queue {
-    rp_rollout_heap ready;
-    uint64_t leased, done, drawn, acknowledged; /* rp_rollout_consumer_info */
+    rp_rollout_heap ready;                      /* groups that it can draw */
+    uint64_t leased, done, drawn, acknowledged; /* as in rp_rollout_consumer_info */
 } rp_rollout_queue;
 
 typedef struct rp_rollout_cursor {
@@ -109,18 +117,18 @@ typedef struct rp_rollout_cursor {
     size_t size;
 } rp_rollout_cursor;
 
-/* What the rollouts of a set share: the sum of their max_bytes, its bound, and the watch. */
+/* What the buffers of a set share (rollout_set.h). */
 typedef struct rp_rollout_common {
-    rp_mutex mu; /* rank RP_RANK_ROLLOUT_COMMON */
-    uint64_t bytes, most_bytes RP_GUARDED_BY(mu);
-    atomic_uint_fast64_t image_bytes;                /* the sum over the rollouts */
-    void (*watch)(void *ctx, rp_rollouts *rollouts); /* set before other threads are there */
+    rp_mutex mu;                                  /* rank RP_RANK_ROLLOUT_COMMON */
+    uint64_t bytes, most_bytes RP_GUARDED_BY(mu); /* the sum of all max_bytes, and its bound */
+    atomic_uint_fast64_t image_bytes;             /* bound on the bytes of all images */
+    void (*watch)(void *ctx, rp_rollouts *rollouts); /* rp_rollout_set_set_watch() */
     void *ctx;
 } rp_rollout_common;
 
 enum {
     RP_ROLLOUT_STATES = RP_ROLLOUT_LEASED + 1,
-    RP_ROLLOUT_NUMBERS = 11, /* the counters in an image */
+    RP_ROLLOUT_NUMBERS = 11, /* counters in an image */
 };
 
 struct rp_rollouts {
@@ -129,30 +137,30 @@ struct rp_rollouts {
     rp_rollout_name *name;
     uint64_t seed;
     rp_mutex mu;                  /* rank RP_RANK_ROLLOUTS; guards all below */
-    rp_rollout_sleeper *sleepers; /* of threads that wait */
+    rp_rollout_sleeper *sleepers; /* one for each thread that waits */
     bool is_closed;
     rp_rollout_log *log;
-    rp_rollout_common *common; /* NULL: in no set */
-    uint64_t lsn;              /* of the last operation, or of the birth; 0 without a log */
-    uint64_t image_bytes;      /* as counted in `common` */
+    rp_rollout_common *common; /* NULL: the buffer is in no set */
+    uint64_t lsn;              /* of the last change or of the creation; 0 without a log */
+    uint64_t image_bytes;      /* this buffer's part of common->image_bytes */
 
     rp_rollout_options *options; /* a copy, with at least one consumer */
-    rp_rollout_need *needs;      /* in the order of their names */
+    rp_rollout_need *needs;      /* ordered by name */
     size_t need_count;
     rp_rollout_queue queues[RP_ROLLOUT_CONSUMERS];
 
     bool has_stale;             /* G9 */
-    struct rp_rollout_cut *cut; /* that is copying groups (rollouts_image.c), or NULL */
-    uint64_t cut_count;
-    int64_t now_ns; /* of the last change; images have it */
-    int64_t version;
-    uint64_t next_number, next_ready, next_lease; /* from 1 */
+    struct rp_rollout_cut *cut; /* a cut that still copies groups (rollouts_image.c); or NULL */
+    uint64_t cut_count;         /* cuts so far */
+    int64_t now_ns;             /* time of the last change; part of images */
+    int64_t version;            /* of the policy */
+    uint64_t next_number, next_ready, next_lease; /* the next numbers; they begin with 1 */
 
     rp_map map;
     rp_rollout_entry **entries; /* by slot; NULL: free */
-    uint32_t *free_slots;       /* room for all slots */
+    uint32_t *free_slots;       /* stack of free slots; has room for all slots */
     size_t slot_count, slot_capacity, free_count;
-    rp_rollout_entry *gone_first, *gone_last;
+    rp_rollout_entry *gone_first, *gone_last; /* list of removed groups */
     size_t gone_count;
 
     rp_rollout_group *first, *last;
@@ -161,7 +169,7 @@ struct rp_rollouts {
     rp_rollout_heap ages, oldest, times, lease_times;
     rp_rollout_lease **leases;
     size_t lease_count, lease_capacity;
-    uint64_t acked[RP_ROLLOUT_REMEMBERED]; /* a ring of the leases acknowledged last */
+    uint64_t acked[RP_ROLLOUT_REMEMBERED]; /* ring of the latest acknowledged leases */
     size_t acked_count, acked_next;
 
     uint64_t acknowledged, stale, evicted, aborted, expired_reservations, expired_leases;
@@ -171,18 +179,19 @@ struct rp_rollouts {
     size_t cursor_count;
 };
 
-/* One operation while it is executed. */
+/* An operation that is being executed. */
 typedef struct rp_rollout_work {
     rp_rollouts *r;
     const rp_rollout_op *op;
     rp_rollout_result *result;
     rp_error *err;
-    /* Of a put or update: made before the lock is taken, with borrowed columns. */
+    /* The item of a put or update. Made before the lock is taken; borrows its columns at
+     * first. */
     rp_rollout_stored *item;
-    bool needs_copy, is_copied; /* the columns are to be copied; they are */
-    bool has_record;            /* `record` has the encoding of the operation, for the log */
+    bool needs_copy, is_copied; /* the columns must be copied; they have been copied */
+    bool has_record;            /* `record` is the encoding of the operation, for the log */
     rp_buf record;
-    /* Freed after the lock is released. */
+    /* Objects to free after the lock is released. */
     rp_rollout_group *removed;
     rp_rollout_entry *forgotten;
     rp_rollout_stored *replaced;

@@ -1,47 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs as text: JSON for the page, CSV and event files of TensorBoard for other programs.
- * docs/runs.md has the fields. */
+/* Writes runs, the numbers that training programs report (reprise/runs.h), as JSON for the web
+ * page, and as CSV or TensorBoard event files for other programs. docs/runs.md describes the
+ * fields. If memory runs out, `out` is bad afterwards. */
 #ifndef RP_RUNS_RUN_TEXT_H
 #define RP_RUNS_RUN_TEXT_H
 
 #include "runs/runs.h"
 
-/* Appends the list of all runs as JSON, at most 2 MiB: if names are long, the last runs are
- * without the names of their scalars. `out` is bad if there is no memory. */
+/* Appends the list of all runs as JSON, at most 2 MiB. If long names would exceed that size,
+ * the last runs lack the names of their scalars. */
 void rp_runs_write_list(rp_runs *runs, rp_buf *out);
 
-/* Appends at most `max_runs` runs, one JSON object a line: those whose id is above `*after`. No
- * more than one run follows the first 64 KiB.
- * Sets `*after` to the id of the last, and `*more` to whether there may be others. `out` is bad
- * if there is no memory. */
+/* Appends the runs whose id is above `*after`, as one JSON object per line. Stops after
+ * `max_runs` runs, or once it has appended more than 64 KiB. Sets `*after` to the id of the
+ * last run, and `*more` to whether there may be further runs. */
 void rp_runs_write_lines(rp_runs *runs, size_t max_runs, uint64_t *after, bool *more,
                          rp_buf *out);
 
-/* Appends a run as JSON: the points whose numbers are above `after`, the actors, and the
- * latest episode if its number is. RP_NOT_FOUND. `out` is bad if there is no memory. */
+/* Appends a run as JSON, with the points whose numbers are above `after`, the actors, and the
+ * latest episode if its number is above `after` too. RP_NOT_FOUND. */
 RP_NODISCARD rp_status rp_runs_write_json(rp_runs *runs, rp_string name, uint64_t after,
                                           rp_buf *out, rp_error *err);
 
 typedef enum rp_run_format {
-    RP_RUN_CSV,   /* name,step,time,value; a head, then a line for each point */
+    RP_RUN_CSV,   /* a heading "name,step,time,value", then a line per point */
     RP_RUN_EVENTS /* an event file of TensorBoard */
 } rp_run_format;
 
-/* A page of a file. */
+/* A part of such a file. */
 typedef struct rp_run_page {
     rp_run_format format;
-    size_t max_rows; /* the most points of the page */
-    uint64_t after;  /* the number of the last point of the page before; 0: none */
-    bool more;       /* there may be other points */
+    size_t max_rows; /* the most points in this page */
+    uint64_t after;  /* number of the last point of the previous page; 0: the first page */
+    bool more;       /* set by the call: there may be further points */
 } rp_run_page;
 
-/* Appends points of a run, in order of arrival, from the point after page->after; if that is 0,
- * the head of the file before them. Sets page->after and page->more. A file is made by calls
- * until page->more is false. RP_NOT_FOUND, RP_NO_RESOURCE. */
+/* Appends a page of the file of a run: the points after page->after, in order of arrival. The
+ * first page begins with the head of the file. Sets page->after and page->more for the next
+ * call. To write a whole file, the caller repeats the call until page->more is false.
+ * RP_NOT_FOUND, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_runs_write_rows(rp_runs *runs, rp_string name, rp_run_page *page,
                                           rp_buf *out, rp_error *err);
 
-/* Appends one record of an event file. `tag` data NULL: the record that begins the file. */
+/* Appends a record of an event file: a point of the series `tag`. If tag.data is NULL, appends
+ * the record that begins the file. */
 void rp_run_event(rp_buf *out, double wall_s, int64_t step, rp_string tag, float value);
 
 #endif

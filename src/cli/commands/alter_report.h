@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Says what an alteration of a table has changed and what follows from it, warns about options
- * without effect, and offers a command line that has the effect. Pure. */
+/* Reports the result of `reprise tables alter`: what has changed, whether inserts and samples
+ * can go on, and which options had no effect. For such an option, the report contains a command
+ * line that would have the effect. Pure functions. */
 #ifndef RP_CLI_COMMANDS_ALTER_REPORT_H
 #define RP_CLI_COMMANDS_ALTER_REPORT_H
 
@@ -23,24 +24,25 @@ typedef enum rp_alter_option {
 /* A table before and after the alteration. */
 typedef struct rp_alter_report {
     const rp_table_info *before, *after;
-    uint32_t given; /* rp_alter_option */
+    uint32_t given; /* flags of rp_alter_option */
 } rp_alter_report;
 
-/* Writes a line for each value that has changed, and, if the alteration concerns the limiter,
- * the lines of rp_limiter_state(). */
+/* Writes a line for each value that has changed. If an option of the rate limiter was given,
+ * also writes the lines of rp_limiter_state(). */
 void rp_alter_changes(rp_text_buffer *out, const rp_alter_report *report);
 
-/* Writes the members "changes" and "evicted" of a JSON object. */
+/* Writes the same as two members of a JSON object: "changes" and "evicted" (the number of
+ * items). */
 void rp_alter_changes_json(rp_text_buffer *out, const rp_alter_report *report);
 
-/* Writes a warning of one line for each option that has no effect, with a command line that
- * has, and for limiters that let one side wait for ever. */
+/* Writes one-line warnings: for each option without effect, with a command line that would have
+ * the effect, and for a rate limiter that makes inserts or samples wait for ever. */
 void rp_alter_warnings(rp_text_buffer *out, const rp_alter_report *report);
 
-/* Writes two lines: whether inserts and samples may proceed, how many, or what they wait for.
- */
+/* Writes a line about inserts and a line about samples: how many may proceed, or what they wait
+ * for. */
 void rp_limiter_state(rp_text_buffer *out, const rp_table_info *info);
-/* The same, but only the lines of sides that have to wait. */
+/* Writes only those of the two lines that report a wait. */
 void rp_limiter_waits(rp_text_buffer *out, const rp_table_info *info);
 
 #endif

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures 5, 6 and 7 of the Reverb paper (Cassirer et al. 2021): rows of a CSV, and a drawing
- * of them. Pure. */
+/* Writes the results of benchmarks as CSV, JSON and SVG. The benchmarks are those of figures 5,
+ * 6 and 7 in the Reverb paper (Cassirer et al. 2021). Pure functions. */
 #ifndef RP_CLI_COMMANDS_BENCH_PLOT_H
 #define RP_CLI_COMMANDS_BENCH_PLOT_H
 
 #include "cli/text/text_buffer.h"
 
+/* A measurement. */
 typedef struct rp_bench_row {
     int figure;     /* 5: inserts, 6: samples, 7: inserts into several tables */
-    size_t payload; /* bytes of an item */
+    size_t payload; /* size of an item in bytes */
     size_t tables, clients;
     double items_per_s;
 } rp_bench_row;
 
-/* Write the line of headings of a CSV, a row of it, and a row as a line of JSON. */
+/* Write the headings of the CSV, a row of the CSV, and a row as a line of JSON. */
 void rp_bench_csv_head(rp_text_buffer *out);
 void rp_bench_csv(rp_text_buffer *out, const rp_bench_row *row);
 void rp_bench_json(rp_text_buffer *out, const rp_bench_row *row);
 
-/* Writes an SVG: items and bytes per second by number of clients, with a panel for each figure
- * that has rows and a curve for each payload or number of tables. The rows of a curve must
- * follow each other, in order of their number of clients. */
+/* Writes an SVG with the items and bytes per second over the number of clients. Each figure
+ * that has rows gets a panel. A panel has a curve for each payload, or for each number of
+ * tables. The caller must pass the rows of a curve next to each other, in order of the number
+ * of clients. */
 void rp_bench_svg(rp_text_buffer *out, const rp_bench_row *rows, size_t count);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subcommands of `reprise`, in one table. */
+/* The list of the subcommands of `reprise`. */
 #ifndef RP_CLI_COMMANDS_COMMANDS_H
 #define RP_CLI_COMMANDS_COMMANDS_H
 
@@ -8,7 +8,7 @@
 extern const rp_command *const rp_commands[];
 extern const size_t rp_command_count;
 
-/* Each is defined in a file of its own. */
+/* Each command is defined in its own file. */
 extern const rp_command rp_bench_command;
 extern const rp_command rp_checkpoint_command;
 extern const rp_command rp_clients_command;
@@ -29,8 +29,9 @@ extern const rp_command rp_tune_command;
 extern const rp_command rp_watch_command;
 extern const rp_command rp_why_command;
 
-/* Runs a whole command line; without words, on a terminal, the shell. Returns the exit status:
- * 0 for success, 1 for a failure, 2 for misuse, 130 if Ctrl-C ended it. */
+/* Runs a whole command line. If it has no words and the standard streams are a terminal, runs
+ * the shell. Returns the exit status: 0 for success, 1 for a failure, 2 for a wrong command
+ * line, 130 if Ctrl-C ended the command. */
 int rp_commands_main(int argc, char *const *argv);
 
 #endif

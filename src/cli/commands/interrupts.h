@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ctrl-C for commands that wait: a thread waits for signals and fires a cancel token. */
+/* Makes Ctrl-C end the waits of a command: a thread waits for signals, and then fires a cancel
+ * token (reprise/wait.h). */
 #ifndef RP_CLI_COMMANDS_INTERRUPTS_H
 #define RP_CLI_COMMANDS_INTERRUPTS_H
 
@@ -10,20 +11,20 @@
 
 typedef struct rp_interrupts {
     rp_cancel *cancel; /* fired by SIGINT, SIGTERM and SIGHUP */
-    int wake_fd;       /* readable after these signals, and after the terminal is resized */
-    int write_fd;
-    atomic_int number; /* of the signal; 0: none so far */
+    int wake_fd;  /* becomes readable after these signals, and when the terminal is resized */
+    int write_fd; /* the other end of that pipe */
+    atomic_int number; /* of the first of these signals; 0: none so far */
     pthread_t thread;
 } rp_interrupts;
 
 /* Blocks the signals in this thread and in the threads that it starts later, ignores SIGPIPE,
- * and starts the thread that waits for signals. Call it before other threads are started. A
- * second signal ends the process.
- * RP_NO_RESOURCE. */
+ * and starts the thread that waits for signals. Must be called before other threads are
+ * started.
+ * A second SIGINT, SIGTERM or SIGHUP ends the process. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_interrupts_start(rp_interrupts *interrupts);
 void rp_interrupts_stop(rp_interrupts *interrupts);
 
-/* Reads all bytes of wake_fd, so that it is no longer readable. */
+/* Reads all bytes from wake_fd, after which it is no longer readable. */
 void rp_interrupts_drain(rp_interrupts *interrupts);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells the user what a command waits for: on standard error, after two seconds of waiting, and
- * again after 6, 18 and 54 seconds, and so on. A thread watches the waits, since most calls of
- * the client library return only at their end. */
+/* Tells the user what a command waits for. During a long wait, a line about it appears on
+ * standard error after 2, 6, 18 and 54 seconds, and so on. A thread prints these lines, because
+ * most calls of the client library do not return during the wait. */
 #ifndef RP_CLI_COMMANDS_PATIENCE_H
 #define RP_CLI_COMMANDS_PATIENCE_H
 
@@ -11,26 +11,29 @@ enum { RP_PATIENCE_MS = 2000, RP_PATIENCE_FACTOR = 3 };
 
 typedef struct rp_patience rp_patience;
 
-/* Starts watching the waits of a command for the servers of `client` at `addresses`. Borrows
- * all of them. Returns owned; NULL if there is no memory or no thread: then nothing is said. */
+/* Starts the thread for a command that waits for the servers of `client` at `addresses`.
+ * Borrows the arguments. The caller owns the result. Returns NULL if memory or threads run out;
+ * then no lines are printed. */
 rp_patience *rp_patience_new(const char *command, const char *addresses, rp_client *client);
-void rp_patience_free(rp_patience *patience); /* NULL is fine, as for all functions here */
+void rp_patience_free(rp_patience *patience); /* every function here accepts NULL */
 
-/* Sets why a server may respond late, for lines about waits without any other reason. Static.
- * Call it before the first wait. */
+/* Sets a reason why a server may respond late, which is printed if nothing else is known about
+ * a wait. `reason` must be static. Must be called before the first wait. */
 void rp_patience_explain(rp_patience *patience, const char *reason);
 
-/* A wait that ends at `until_ns` begins, or the current one has ended. Any thread. */
+/* Record that a wait begins, whose timeout is at `until_ns`, or that the current wait has
+ * ended. Any thread may call them. */
 void rp_patience_begin(rp_patience *patience, int64_t until_ns);
 void rp_patience_end(rp_patience *patience);
 
-/* Returns when to print the line after the one that was due at `due_ns`: as soon as the wait
- * that began at `since_ns` is three, nine, ... times as long, and after `now_ns`. RP_FOREVER:
- * never. */
+/* Returns the time of the next line about a wait that began at `since_ns`, if the last line was
+ * due at `due_ns`. Each line is due when the wait has lasted three times as long as at the line
+ * before. Skips times that are not after `now_ns`. Returns RP_FOREVER if no more lines are to
+ * be printed. */
 int64_t rp_patience_next(int64_t since_ns, int64_t due_ns, int64_t now_ns);
 
-/* Prints a line: the command, what it waits for, how long it has waited, and when it gives up.
- */
+/* Prints a line with the command, what it waits for, how long it has waited, and how long until
+ * it gives up. */
 void rp_patience_say(const char *command, const char *what, int64_t since_ns, int64_t until_ns);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common part of commands that call servers: options for addresses and credentials, a
- * client, timeouts and error output. */
+/* What all commands that call servers share: the options for addresses and credentials, the
+ * client, timeouts, and the output of errors.
+ *
+ * A server that cannot be reached is left out of calls to all servers (left_out.h). */
 #ifndef RP_CLI_COMMANDS_REMOTE_H
 #define RP_CLI_COMMANDS_REMOTE_H
 
@@ -14,10 +16,10 @@
 
 enum {
     RP_EXIT_MISUSE = 2,
-    RP_EXIT_SIGNAL = 128, /* plus the number of the signal */
+    RP_EXIT_SIGNAL = 128, /* the number of the signal is added */
 };
 
-/* The options, in the order in which help lists them. */
+/* The shared options, in the order of --help. */
 typedef enum rp_remote_option {
     RP_REMOTE_SERVER,
     RP_REMOTE_TOKEN,
@@ -33,20 +35,21 @@ typedef enum rp_remote_option {
 
 extern const rp_options rp_remote_options;
 
+/* A run of such a command. */
 typedef struct rp_remote {
     const rp_command *command;
     const rp_flags *flags;
-    size_t own; /* number of options of the command itself */
+    size_t own; /* number of the command's own options, which precede the shared ones */
     rp_arena arena;
     rp_interrupts interrupts;
     rp_client *client;     /* NULL until rp_remote_connect() */
-    rp_patience *patience; /* says what waits wait for; NULL: nothing is said */
+    rp_patience *patience; /* prints what the command waits for; NULL: prints nothing */
     const char *addresses; /* of the servers */
-    bool *told;            /* of each server: the user knows that it is left out; may be NULL */
+    bool *told;            /* the user knows that this server is left out; may be NULL */
     rp_left_out change;    /* servers that the latest change has not reached */
-    bool given;            /* the user gave `addresses`; false: it is the default address */
+    bool given;            /* --server was given; if false, `addresses` is the default */
     rp_client_options options;
-    int64_t timeout_ms; /* 0: no limit */
+    int64_t timeout_ms; /* of each wait; 0: no limit */
     bool json;
 } rp_remote;
 
@@ -56,61 +59,63 @@ int rp_remote_open(rp_remote *remote, const rp_command *command, const rp_flags 
 int rp_remote_connect(rp_remote *remote);
 void rp_remote_close(rp_remote *remote);
 
-/* Returns a wait that ends after the timeout of the options, from now. From then on the user is
- * told what the command waits for, until the next wait, output, error, or rp_remote_rest(). */
+/* Returns a wait with the timeout of the options, counted from now. Until the next wait, output
+ * or error, or until rp_remote_rest(), lines tell the user what the command waits for
+ * (patience.h). */
 rp_wait rp_remote_wait(const rp_remote *remote);
-/* The wait has ended, and the command has something else to do. */
+/* Records that the wait has ended, so no more lines are printed about it. */
 void rp_remote_rest(const rp_remote *remote);
 
-/* A wait for a call that can be repeated after RP_DEADLINE and whose error then says what it
- * waits for. It is cut into slices, after each of which the user is told:
+/* A long wait in slices, for calls that can be repeated after RP_DEADLINE and whose error text
+ * says what they wait for. After each slice, that text is printed for the user:
  *
  *   rp_slices slices = rp_slices_begin(remote);
  *   do st = call(rp_slices_wait(&slices), &err);
  *   while (rp_slices_again(&slices, st, &err)); */
 typedef struct rp_slices {
     const rp_remote *remote;
-    int64_t since_ns, until_ns, next_ns;
+    int64_t since_ns, until_ns, next_ns; /* begin and end of the wait; end of the slice */
 } rp_slices;
 
 rp_slices rp_slices_begin(const rp_remote *remote);
 rp_wait rp_slices_wait(const rp_slices *slices);
 bool rp_slices_again(rp_slices *slices, rp_status st, const rp_error *err);
 
-/* Returns true if a switch of the command itself is on. */
+/* Returns true if a switch is on. `option` is an index for rp_command_option(). */
 bool rp_remote_switch(const rp_remote *remote, size_t option);
-/* Sets `*out` to the name and the text of an option, for the functions rp_setting_...(), which
- * parse it. `option` is an index as for rp_command_option(). Returns false if the user did not
- * give the option. */
+/* Sets `*out` to the name and the value of an option. The functions rp_setting_...() then parse
+ * the value. `option` is an index for rp_command_option(). Returns false if the option was not
+ * given. */
 bool rp_remote_setting(rp_remote *remote, size_t option, rp_setting *out);
 
-/* Print a line on standard error: the command, the error, and advice. Return the exit status:
- * 1; 130 after Ctrl-C; 2 for misuse. */
+/* Print a line on standard error with the command, the error and advice. Return 1. After a
+ * signal such as Ctrl-C, print nothing and return RP_EXIT_SIGNAL + the signal's number. */
 int rp_remote_fail(const rp_remote *remote, rp_status st, const rp_error *err);
-/* The same, with `done`, the part that was done before the failure, in front of the error. */
+/* Does the same, with the text `done` before the error: what was done before the failure. */
 int rp_remote_fail_after(const rp_remote *remote, const char *done, rp_status st,
                          const rp_error *err);
-int rp_remote_problem(const rp_remote *remote, const rp_problem *problem); /* 1 */
+/* Print a problem on standard error. Return 1, or RP_EXIT_MISUSE for a wrong command line. */
+int rp_remote_problem(const rp_remote *remote, const rp_problem *problem);
 int rp_remote_misuse(const rp_remote *remote, const rp_problem *problem);
 
-/* Enclose a call that changes all servers. Afterwards `change` has those that it has not
- * reached: the command reports them itself. */
+/* Enclose a call that changes all servers. Afterwards, remote->change lists the servers that
+ * the call has not reached. The command itself must report them. */
 void rp_remote_begin_change(rp_remote *remote);
 void rp_remote_end_change(rp_remote *remote);
 
-/* Prints which servers a change has reached and which it has not: `done` is what it did, as in
- * "t is reset". Returns 1. */
+/* Prints which servers the change has reached and which it has not. `done` describes the
+ * change, as in "t is reset". Returns 1. */
 int rp_remote_fail_partly(const rp_remote *remote, const char *done);
 
-/* Prints a warning for each server that calls have left out, once. Printing output or an error
- * does it as well. */
+/* Prints a warning for each server that calls have left out, once per server. The functions
+ * here that print output or an error call this one. */
 void rp_remote_tell_left_out(const rp_remote *remote);
 
-/* Prints the text to standard output and clears it. Returns 0; if the buffer ran out of memory,
- * prints an error and returns 1. */
+/* Prints the buffer to standard output, clears it, and returns 0. If the buffer ran out of
+ * memory, prints an error and returns 1. */
 int rp_remote_print(const rp_remote *remote, rp_text_buffer *buffer);
 
-/* Returns advice for a status and the text of its error, or NULL. Static. */
+/* Returns advice on an error with this status and text, or NULL if there is none. Static. */
 const char *rp_status_hint(rp_status st, const char *text);
 
 #endif

@@ -1,42 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints one screen of `reprise top` from two snapshots of the tables. Pure. */
+/* Prints the screen of `reprise top` from two snapshots of the tables. Pure functions. */
 #ifndef RP_CLI_COMMANDS_TOP_PRINT_H
 #define RP_CLI_COMMANDS_TOP_PRINT_H
 
 #include "cli/commands/waiting_groups.h"
 #include "cli/text/info_print.h"
 
-/* A snapshot. Borrows everything. */
+/* A snapshot of all tables and waiting calls. Borrows all of it. */
 typedef struct rp_top_look {
-    int64_t at_ns; /* monotonic */
+    int64_t at_ns; /* time of the snapshot, on the monotonic clock */
     rp_tables_view view;
-    const rp_client_waiting *waiting;
-    size_t waiting_count; /* of `waiting`, <= RP_MOST_WAITING */
-    size_t waiting_total; /* calls that wait in all */
+    const rp_client_waiting *waiting; /* some of the calls that wait */
+    size_t waiting_count;             /* entries of `waiting`, <= RP_MOST_WAITING */
+    size_t waiting_total;             /* number of all calls that wait */
 } rp_top_look;
 
 typedef struct rp_top_screen {
-    size_t width, height; /* columns and lines; height 0: as many as it takes */
-    const char *title;    /* printed after "reprise top": addresses, time, interval */
-    const char *trouble;  /* error of the last snapshot; NULL: none */
-    size_t scroll;        /* tables skipped at the top */
+    size_t width, height; /* columns and lines; height 0: as many lines as needed */
+    const char *title;    /* text after "reprise top": addresses, time, interval */
+    const char *trouble;  /* why the last snapshot failed; NULL: it did not */
+    size_t scroll;        /* number of tables above the screen */
     bool help;            /* print the keys and columns instead of the tables */
 } rp_top_screen;
 
-/* Writes a screen of exactly `height` lines of at most `width` columns; if height is 0, as many
- * lines as needed, not cut. Rates are computed from the difference to the snapshot `before`; if
- * `before` is NULL, they are 0. */
+/* Writes a screen of exactly `height` lines with at most `width` columns. If height is 0,
+ * writes as many lines as needed and does not cut them. Rates are computed from the difference
+ * between the snapshots `before` and `now`. If `before` is NULL, rates are 0. */
 void rp_top_print(rp_text_buffer *out, const rp_top_screen *screen, const rp_top_look *now,
                   const rp_top_look *before);
 
-/* Writes only the calls that wait, grouped by their reasons: as text, and as a line of JSON. */
+/* Write only the calls that wait, grouped by their reasons, as text or as a line of JSON. */
 void rp_top_waiting(rp_text_buffer *out, const rp_top_look *now);
 void rp_top_waiting_json(rp_text_buffer *out, const rp_top_look *now);
 
-/* Writes one line of JSON. */
+/* Writes the snapshot `now` and its rates as one line of JSON. */
 void rp_top_json(rp_text_buffer *out, const rp_top_look *now, const rp_top_look *before);
 
-/* Returns the rate per second of a counter, which may have been reset. */
+/* Returns the rate per second at which a counter has grown from `before` to `now`. The counter
+ * may have been reset in between. */
 double rp_rate(int64_t now, int64_t before, int64_t elapsed_ns);
 
 #endif

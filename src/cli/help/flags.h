@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declarations of commands, options, arguments and examples. The parser of the command line,
- * help, man pages and completions are all driven by them. */
+/* Declarations of commands with their options, arguments and examples, and the parser of
+ * command lines. --help, man pages and shell completions are generated from the same
+ * declarations. */
 #ifndef RP_CLI_HELP_FLAGS_H
 #define RP_CLI_HELP_FLAGS_H
 
@@ -8,13 +9,15 @@
 
 #include "cli/text/problem.h"
 
+/* An option of a command. */
 typedef struct rp_option {
     const char *name;     /* without the dashes */
-    const char *argument; /* name of the value, in capitals; NULL: a switch */
+    const char *argument; /* what help calls the value, in capitals; NULL: a switch */
     const char *help;     /* one line, lower case, no full stop */
-    bool repeatable;
-    const char *group; /* heading of this and the following options; NULL: as the one before */
-    const char *words; /* allowed values, separated by spaces; NULL: any */
+    bool repeatable;      /* may be given more than once */
+    const char *group; /* heading in help for this option and the following ones; NULL: same as
+                          for the option before */
+    const char *words; /* allowed values, separated by spaces; NULL: any value */
 } rp_option;
 
 /* A list of options. */
@@ -23,58 +26,61 @@ typedef struct rp_options {
     size_t count;
 } rp_options;
 
+/* An option in a command line, with its value. */
 typedef struct rp_flag {
-    size_t option; /* its index, as for rp_command_option() */
+    size_t option; /* index for rp_command_option() */
     const char *value;
 } rp_flag;
 
 enum { RP_MAX_FLAGS = 512, RP_MAX_WORDS = 256 };
 
-/* A command line, parsed. Borrows from argv. */
+/* A parsed command line. Borrows from argv. */
 typedef struct rp_flags {
-    rp_flag list[RP_MAX_FLAGS]; /* in the order given */
+    rp_flag list[RP_MAX_FLAGS]; /* in the order of the command line */
     size_t count;
     const char *words[RP_MAX_WORDS]; /* arguments that are not options */
     size_t word_count;
-    bool help; /* --help or -h: nothing else is checked then */
+    bool help; /* --help or -h was given; the rest has not been checked */
 } rp_flags;
 
-/* One subcommand. */
+/* A subcommand of reprise. */
 typedef struct rp_command {
     const char *name;
     const char *summary;         /* one line */
-    const char *usage;           /* arguments, as help shows them after the name */
-    const char *text;            /* of help, below the options; NULL: none */
-    const char *const *examples; /* complete command lines, terminated by NULL */
-    const char *notes;           /* of help, below the examples; NULL: none */
-    const char *actions;         /* allowed first words; NULL: any */
-    const char *action;          /* what errors call such a word; NULL: "action" */
-    const rp_option *options;    /* of this command only */
+    const char *usage;           /* the arguments, as help shows them after the name */
+    const char *text;            /* text in help below the options; NULL: none */
+    const char *const *examples; /* complete command lines; ends with NULL */
+    const char *notes;           /* text in help below the examples; NULL: none */
+    const char *actions;         /* allowed first words, separated by spaces; NULL: any */
+    const char *action;          /* what error texts call such a word; NULL: "action" */
+    const rp_option *options;    /* options of this command only */
     size_t option_count;
-    const rp_options *shared; /* options shared with other commands; NULL: none */
-    size_t min_words, max_words;
-    size_t first_table, last_table;    /* words that name tables, from 1; 0: none does */
+    const rp_options *shared;          /* options shared with other commands; NULL: none */
+    size_t min_words, max_words;       /* how many words the command takes */
+    size_t first_table, last_table;    /* these words, counted from 1, are tables; 0: none is */
     int (*run)(const rp_flags *flags); /* returns the exit status */
 } rp_command;
 
-/* Count and get the options of a command: its own first, then the shared ones. */
+/* Return the number of options of a command, and one of them. The command's own options come
+ * first, then the shared ones. */
 size_t rp_command_option_count(const rp_command *command);
 const rp_option *rp_command_option(const rp_command *command, size_t index);
 
-/* Parses the arguments after the command's name: "--name value", "--name=value", switches (true
- * unless "--name=false"), words, and "--" before words that begin with a dash. RP_INVALID,
- * naming the word and the nearest known option. */
+/* Parses the arguments after the command's name. An option is "--name value" or "--name=value".
+ * A switch "--name" has the value true; "--name=false" turns it off. After "--", all arguments
+ * are words, even if they begin with a dash. Returns RP_INVALID with the wrong argument and the
+ * most similar option. */
 RP_NODISCARD rp_status rp_flags_parse(const rp_command *command, int argc, char *const *argv,
                                       rp_flags *out, rp_problem *problem);
 
-/* Returns true if the word is an action of the command. */
+/* Returns true if `word` is one of command->actions. */
 bool rp_has_action(const rp_command *command, const char *word);
 
-/* Returns the last value of an option, or NULL. */
+/* Returns the last value that was given for an option, or NULL if it was not given. */
 const char *rp_flags_get(const rp_flags *flags, size_t option);
 
-/* Returns the next word of `*list`, whose words are separated by spaces, and its length, and
- * advances `*list`. NULL at the end. */
+/* Returns the next word of `*list`, a text of words separated by spaces. Sets `*length` to the
+ * length of the word and advances `*list` past it. Returns NULL at the end. */
 const char *rp_next_word(const char **list, size_t *length);
 
 /* Prints the help of a command: usage, summary, options by group, text, examples, notes. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generates man pages and shell completions from the declarations of the commands. Pure. */
+/* Generates man pages and shell completions from the declarations of the commands (flags.h).
+ * Pure functions. */
 #ifndef RP_CLI_HELP_MANUAL_H
 #define RP_CLI_HELP_MANUAL_H
 
@@ -13,7 +14,8 @@ typedef struct rp_program {
     const char *version;
 } rp_program;
 
-/* Writes the man page of a command, reprise-NAME(1), in roff; NULL: reprise(1). */
+/* Writes the man page reprise-NAME(1) of a command in roff, or the page reprise(1) if `command`
+ * is NULL. */
 void rp_man_page(rp_text_buffer *out, const rp_program *program, const rp_command *command);
 
 /* Writes a completion script for "bash", "zsh" or "fish". Returns false for any other shell. */

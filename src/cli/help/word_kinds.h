@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kinds of the words of a command line, for completions. Pure. */
+/* What kind of word a command expects at a position of its command line. Completions use it.
+ * Pure functions. */
 #ifndef RP_CLI_HELP_WORD_KINDS_H
 #define RP_CLI_HELP_WORD_KINDS_H
 
 #include "cli/help/flags.h"
 
 typedef enum rp_word_kind {
-    RP_WORD_NONE,
+    RP_WORD_NONE,    /* no further word, or a name that does not exist yet */
     RP_WORD_ACTION,  /* one of command->actions */
     RP_WORD_TABLE,   /* a table of the server */
     RP_WORD_FILE,    /* a file, a folder, or any other text */
     RP_WORD_COMMAND, /* the name of a command, as in `reprise help NAME` */
 } rp_word_kind;
 
-/* Returns the kind of word number `place`, counted from 1, without options and their values.
- * `first` is word number 1, or NULL if `place` is 1. */
+/* Returns the kind of word number `place`. Words are counted from 1; options and their values
+ * do not count. `first` is word number 1, or NULL if `place` is 1. */
 rp_word_kind rp_word_kind_of(const rp_command *command, size_t place, const char *first);
 
-/* Returns true if the value of an option is a file or a folder. */
+/* Returns true if the value of the option is a path of a file or folder. */
 bool rp_option_takes_file(const rp_option *option);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats log lines: an event with fields, in one line of logfmt or JSON. Pure functions. */
+/* Formats log lines: each is one event with fields, in logfmt or JSON. Also limits how many
+ * lines an event may write. Pure functions. */
 #ifndef RP_CLI_SERVE_LOG_LINES_H
 #define RP_CLI_SERVE_LOG_LINES_H
 
@@ -7,22 +8,22 @@
 
 enum {
     RP_FIELDS_BYTES = 3072,
-    RP_LOG_LINE_BYTES = 4096, /* writes of this size to a pipe are atomic */
+    RP_LOG_LINE_BYTES = 4096, /* a write of up to this size to a pipe is atomic */
 };
 
-/* A list of fields, "key=value key="va lue"". Values are quoted and escaped where needed
- * (reprise/printable.h). A field that does not fit is dropped. */
+/* A list of fields, such as: key=value key="va lue". Values are quoted and escaped where
+ * necessary (reprise/printable.h). A field that does not fit is dropped. */
 typedef struct rp_fields {
     char text[RP_FIELDS_BYTES];
     size_t size;
 } rp_fields;
 
 void rp_fields_init(rp_fields *fields);
-/* `key` is letters, digits and '_'. */
+/* Adds a field. `key` must consist of letters, digits and '_'. */
 void rp_fields_add(rp_fields *fields, const char *key, const char *format, ...) RP_PRINTF(3, 4);
 
-/* Parses the next field of `*fields` and advances it: key and unescaped value, both cut to fit.
- * Returns false at the end. */
+/* Parses the next field of the text `*fields` and advances the pointer past it. Writes the key
+ * and the unescaped value, both cut to fit. Returns false if there is no further field. */
 bool rp_fields_next(const char **fields, char *key, size_t key_bytes, char *value,
                     size_t value_bytes);
 
@@ -30,32 +31,35 @@ typedef struct rp_log_entry {
     int64_t wall_ns; /* time of the event */
     rp_log_level level;
     const char *event;
-    const char *fields;  /* as above */
-    uint64_t suppressed; /* lines of this event dropped before; 0: not printed */
+    const char *fields;  /* as in rp_fields */
+    uint64_t suppressed; /* lines of this event that the rate limit dropped since its last line;
+                            not printed if 0 */
 } rp_log_entry;
 
-/* Writes the line with its line feed and returns its length. In JSON, values are strings unless
- * they are numbers or booleans, and bytes that are not UTF-8 become U+FFFD. Fields that do not
- * fit are dropped, and `cut=true` is added then. `size` >= 512. */
+/* Writes the line, ending with a line feed, and returns its length. In JSON, numbers and
+ * booleans are written as such and other values as strings, in which bytes that are not UTF-8
+ * become U+FFFD. If fields do not fit, they are dropped and the field `cut=true` is added.
+ * `size` must be >= 512. */
 size_t rp_log_line(const rp_log_entry *entry, bool json, char *line, size_t size);
 
-/* A rate limit for each event: it admits the first `burst` lines within `window_ns`, then none
- * until the window ends. Zero-initialise it and set these two fields. */
+/* A rate limit for the lines of each event: in each time window of window_ns, the first `burst`
+ * lines of an event are written and the others dropped. The owner zero-initialises the struct
+ * and sets these two fields. */
 enum { RP_LOG_EVENTS = 64 };
 typedef struct rp_log_rate {
     int64_t window_ns;
     uint32_t burst;
     struct rp_log_rate_event {
-        char name[48]; /* the last entry counts all events beyond RP_LOG_EVENTS */
-        int64_t begin_ns;
-        uint32_t count;
-        uint64_t suppressed;
+        char name[48];       /* all events beyond RP_LOG_EVENTS share the last entry */
+        int64_t begin_ns;    /* of the current window */
+        uint32_t count;      /* lines in the current window */
+        uint64_t suppressed; /* lines dropped since the last line was written */
     } events[RP_LOG_EVENTS];
     size_t event_count;
 } rp_log_rate;
 
-/* Returns true if a line of `event` may be written now. Sets `*suppressed` to the number of
- * lines of this event that were dropped since the last one was written. */
+/* Returns true if a line of `event` may be written now. Then sets `*suppressed` to the number
+ * of lines of this event that were dropped since the last one was written. */
 bool rp_log_rate_admit(rp_log_rate *rate, const char *event, int64_t now_ns,
                        uint64_t *suppressed);
 

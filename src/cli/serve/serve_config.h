@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration of `reprise serve`, from a file and from the command line.
+/* The configuration of `reprise serve`, from a file and from the flags of the command line.
  *
- * The file is read first and the flags after it, so that flags take precedence. A flag replaces
- * the same setting of the file; a table or limit replaces the one of the same name; the first
- * address or port replaces all addresses and ports of the file. Then rp_config_finish() fills
- * in defaults. */
+ * The file is applied first and the flags after it, so the flags take precedence. A flag
+ * replaces the same setting of the file. A table or limit among the flags replaces the table or
+ * limit with the same name. The first address or port among the flags replaces all addresses
+ * and ports of the file. In the end, rp_config_finish() fills in defaults. */
 #ifndef RP_CLI_SERVE_SERVE_CONFIG_H
 #define RP_CLI_SERVE_SERVE_CONFIG_H
 
@@ -13,7 +13,8 @@
 #include "cli/text/arena.h"
 #include "reprise/server.h"
 
-/* The options, in the order in which help lists them. */
+/* The options, in the order of --help. An option is a setting with a flag and, for most, a key
+ * in the file. */
 typedef enum rp_serve_option {
     RP_SERVE_CONFIG,
     RP_SERVE_CHECK_CONFIG,
@@ -54,26 +55,26 @@ enum { RP_CONFIG_MAX_ADDRESSES = 16, RP_CONFIG_MAX_TABLES = 4096 };
 
 typedef enum rp_log_format { RP_LOG_TEXT = 0, RP_LOG_JSON = 1 } rp_log_format;
 
-/* The data directory and its durability: `storage` in a file. */
+/* The data directory and its durability: the map `storage` in the file. */
 typedef struct rp_storage_settings {
-    const char *directory; /* NULL: no storage */
+    const char *directory; /* NULL: no data directory */
     int mode;              /* rp_durability */
-    int64_t sync_ms;       /* the interval of RP_DURABLE_INTERVAL */
-    int64_t checkpoint_ms; /* 0: on demand only */
-    int64_t keep;          /* checkpoints */
-    uint64_t max_memory;   /* of chunks; 0: no limit */
+    int64_t sync_ms;       /* time between syncs with RP_DURABLE_INTERVAL */
+    int64_t checkpoint_ms; /* time between checkpoints; 0: only on demand */
+    int64_t keep;          /* number of checkpoints to keep */
+    uint64_t max_memory;   /* bytes of chunks to keep in memory; 0: no limit */
     bool salvage, accept_changes, no_final_checkpoint;
 } rp_storage_settings;
 
 typedef struct rp_config {
-    rp_arena arena;  /* pointers below point into it, or to argv */
-    uint64_t memory; /* bytes that 100 % stands for */
-    bool from_flags; /* rp_config_set() is called for a flag, not for the file */
+    rp_arena arena;  /* holds what the pointers below point to, if argv does not */
+    uint64_t memory; /* bytes that "100%" means */
+    bool from_flags; /* the settings that are being applied are flags */
 
-    const char *file; /* NULL: none */
-    bool check_only;
+    const char *file; /* of --config; NULL: none */
+    bool check_only;  /* --check-config */
 
-    rp_table_settings *tables; /* their signatures are owned */
+    rp_table_settings *tables; /* owns their signatures */
     size_t table_count, table_capacity;
     bool default_table; /* no table was configured */
     uint64_t max_bytes;
@@ -84,54 +85,57 @@ typedef struct rp_config {
     const char *addresses[RP_CONFIG_MAX_ADDRESSES];
     rp_place address_places[RP_CONFIG_MAX_ADDRESSES];
     size_t address_count;
-    int64_t port; /* -1: not given */
+    int64_t port; /* of --port; -1: not given */
     int64_t loops;
-    rp_server_limits limits; /* zeros are defaults */
+    rp_server_limits limits; /* 0 in a field: the default */
     rp_server_security security;
 
     int log_level; /* rp_log_level */
     int log_format;
     int64_t drain_ms;
 
-    uint32_t given[2]; /* a bit for each option that is set: [0] in the file, [1] by flags */
+    uint32_t given[2]; /* which options are set, one bit each: [0] in the file, [1] by flags */
     rp_place places[RP_SERVE_OPTIONS]; /* where each option was last set */
 } rp_config;
 
-/* Initialises an empty configuration. `alloc` NULL: the C library's; borrowed otherwise.
- * `memory` is that of rp_memory_size(). */
+/* Initialises an empty configuration. Borrows `alloc`; NULL means the C library's allocator.
+ * `memory` is the result of rp_memory_size(). */
 void rp_config_init(rp_config *config, const rp_allocator *alloc, uint64_t memory);
 void rp_config_deinit(rp_config *config);
 
-/* Returns the key of an option in a file: "tables", "limits", or the name of the option with
- * '_' for '-', after "storage." if it is an option of storage. NULL if there is no memory. */
+/* Returns the key of an option in the file: "tables", "limits", or the name of the option with
+ * '_' for '-', preceded by "storage." for options of the data directory. Returns NULL if memory
+ * runs out. */
 const char *rp_config_key(rp_config *config, rp_serve_option option);
+/* Returns true if the option's key is in the map `storage` of the file. */
 bool rp_config_is_storage(rp_serve_option option);
 
-/* Sets one option; the texts must live as long as the configuration. RP_SERVE_TABLE and
- * RP_SERVE_LIMIT take "replay:uniform:1000" and "name=value"; RP_SERVE_LISTEN adds an address.
- * RP_INVALID, RP_NO_RESOURCE. */
+/* Sets one option. The texts of `value` must outlive the configuration. A value of
+ * RP_SERVE_TABLE is a table such as "replay:uniform:1000"; a value of RP_SERVE_LIMIT is
+ * "name=value". RP_SERVE_LISTEN adds an address to the list. RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_set(rp_config *config, rp_serve_option option,
                                      const rp_setting *value, rp_problem *problem);
 
-/* Adds a table; a table of the flags replaces that of the same name in the file. Takes its
- * signature on success. RP_INVALID (the name occurs twice in the file, or twice in the flags),
- * RP_NO_RESOURCE. */
+/* Adds a table. A table of the flags replaces the file's table with the same name. On success,
+ * takes over the ownership of table->signature. Returns RP_INVALID if the name occurs twice in
+ * the file or twice in the flags. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_add_table(rp_config *config, const rp_table_settings *table,
                                            rp_problem *problem);
 
-/* Adds the addresses "fd:3", "fd:4", ... of `count` sockets that were passed to the process,
- * unless they are configured already. RP_INVALID (too many), RP_NO_RESOURCE. */
+/* Adds the addresses "fd:3", "fd:4", ... of the `count` sockets that were passed to the
+ * process. Skips those that are configured already. Returns RP_INVALID if there are too many
+ * addresses. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_add_sockets(rp_config *config, size_t count,
                                              rp_problem *problem);
 
-/* Fills in defaults and checks settings against each other. Call it last. RP_INVALID,
- * RP_NO_RESOURCE.
- */
+/* Fills in defaults and checks that the settings fit together. Must be called last. RP_INVALID,
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_finish(rp_config *config, rp_problem *problem);
 
-/* Creates the store with its tables, but without the default table if there is a data
- * directory: the caller creates it if the directory has no tables. Errors of the store get the
- * place of their setting. Returns owned. RP_INVALID, RP_NO_RESOURCE. */
+/* Creates the store with its tables; the caller owns it. If there is a data directory, does not
+ * create the default table: the caller creates that table if the directory turns out to have no
+ * tables. An error of the store names the position of the setting that caused it. RP_INVALID,
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_make_store(const rp_config *config, rp_store **out,
                                             rp_problem *problem);
 

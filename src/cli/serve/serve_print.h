@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the effective configuration as a configuration file. */
+/* Prints the effective configuration as a configuration file, and compares two
+ * configurations. */
 #ifndef RP_CLI_SERVE_SERVE_PRINT_H
 #define RP_CLI_SERVE_SERVE_PRINT_H
 
@@ -7,13 +8,15 @@
 
 #include "cli/serve/serve_config.h"
 
-/* Prints a finished configuration as YAML; parsing it gives the same configuration. Comments in
- * the YAML explain when inserts and samples of a table wait. */
+/* Prints a configuration, after rp_config_finish(), as YAML. If that text is parsed, the result
+ * is the same configuration. Comments in the YAML explain when inserts and samples of a table
+ * wait. */
 void rp_config_print(FILE *out, const rp_config *config);
 
-/* Returns true if the two differ in a setting that needs a restart: tables, addresses, paths,
- * the budget. Writes the keys of these settings to `keys`, cut to fit, with those of tables and
- * of storage as in "tables.replay". */
+/* Returns true if the two configurations differ in a setting that needs a restart: tables,
+ * addresses, paths, the memory budget. Writes the keys of these settings to `keys`, cut to fit.
+ * The key of a table is "tables.replay", for example; that of a storage setting is
+ * "storage.data". */
 bool rp_config_needs_restart(const rp_config *now, const rp_config *then, char *keys,
                              size_t size);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data directory of `reprise serve`: loads it, logs checkpoints and failures, closes it.
+/* The data directory of `reprise serve`: loads it, logs checkpoints, and closes it.
  *
- * Loading runs on its own thread, so that the main thread can handle signals. Its progress is
- * shown in /healthz, in the status for the service manager, and on one line of the terminal;
- * without a terminal, in the log every few seconds. */
+ * Loading runs on its own thread, so that the main thread can handle signals. The progress of
+ * loading is shown in /healthz, in the status for the service manager, and on one line of the
+ * terminal. Without a terminal, the log shows it every few seconds. */
 #ifndef RP_CLI_SERVE_SERVE_STORAGE_H
 #define RP_CLI_SERVE_SERVE_STORAGE_H
 
@@ -22,39 +22,39 @@ typedef struct rp_storage {
     rp_server *server;   /* rp_storage_close() sets it to NULL */
     rp_durable *durable; /* owned; NULL unless loading has succeeded */
 
-    pthread_t loader, waiting; /* the loading thread; the thread to wake when it ends */
-    bool is_loading;           /* `loader` must be joined */
-    atomic_bool loaded;        /* loading has ended, with success or not */
-    atomic_bool shows;         /* progress is shown: while loading and in rp_storage_close() */
-    rp_status status;          /* of loading */
-    rp_error err;              /* of loading */
+    pthread_t loader, waiting; /* the loading thread; the thread that it wakes at its end */
+    bool is_loading;           /* `loader` has not been joined yet */
+    atomic_bool loaded;        /* loading has succeeded or failed */
+    atomic_bool shows; /* progress is shown now: while loading, and in rp_storage_close() */
+    rp_status status;  /* result of loading */
+    rp_error err;      /* why loading failed */
 
     bool terminal;       /* standard error is a terminal */
     int64_t begun_ns;    /* when loading began */
-    int64_t logged_ns;   /* when progress was logged last */
-    uint64_t checkpoint; /* number of the last one that was logged */
-    uint64_t failed;     /* failed checkpoints that were logged */
+    int64_t logged_ns;   /* when progress was last logged */
+    uint64_t checkpoint; /* number of the checkpoint that was logged last */
+    uint64_t failed;     /* not used */
 } rp_storage;
 
-/* Starts loading. The caller has set settings, logger, notifier, store and server, which are
- * borrowed; all other fields are 0. When loading ends, the calling thread is woken with
- * rp_signals_wake(). RP_NO_RESOURCE. */
+/* Starts loading. The caller must set settings, logger, notifier, store and server, which the
+ * storage borrows, and all other fields to 0. When loading ends, the loading thread calls
+ * rp_signals_wake() for the calling thread. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_storage_begin(rp_storage *storage, rp_error *err);
 /* Returns true once loading has ended. */
 bool rp_storage_is_loaded(rp_storage *storage);
-/* Call it once loading has ended. If loading has failed, returns its error. Otherwise logs what
- * was loaded and passes `durable` to the server; see rp_server_set_durable() for errors. The
- * caller sets the server's health. */
+/* Completes loading. The caller must wait until rp_storage_is_loaded(). If loading has failed,
+ * returns its error. Otherwise logs what was loaded, passes `durable` to the server, and
+ * returns the status of rp_server_set_durable(). The caller must set the server's health. */
 RP_NODISCARD rp_status rp_storage_take(rp_storage *storage, rp_error *err);
 
-/* Logs new checkpoints. Call it from time to time. */
+/* Logs the latest checkpoint if it is new. The caller makes this call from time to time. */
 void rp_storage_log_checkpoints(rp_storage *storage);
 
-/* Closes the directory, with a last checkpoint if the settings ask for one. The store must not
- * be in use. If something could not be written, logs the error and returns false. */
+/* Closes the directory, after a last checkpoint unless no_final_checkpoint is set. The store
+ * must not be in use. If something could not be written, logs the error and returns false. */
 bool rp_storage_close(rp_storage *storage);
 
-/* Returns advice for a directory that could not be loaded, by the reason; or NULL. Static. */
+/* Returns advice on the error with which loading failed, or NULL if there is none. Static. */
 const char *rp_storage_hint(const rp_error *err);
 
 #endif

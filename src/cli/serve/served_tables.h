@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What serve logs about the tables of a store, whether they were configured or loaded. */
+/* Texts for the log of `reprise serve` about the tables of its store. */
 #ifndef RP_CLI_SERVE_SERVED_TABLES_H
 #define RP_CLI_SERVE_SERVED_TABLES_H
 
@@ -8,13 +8,14 @@
 #include "cli/serve/table_spec.h"
 #include "reprise/store.h"
 
-/* Writes the first tables of the store with their sampler and max_size, and how many more there
- * are; "none" without tables. Returns `text`. */
+/* Writes the names of the first tables with their samplers and max_size, and then how many
+ * more tables there are. Writes "none" if the store has no tables. Returns `text`. */
 char *rp_served_tables_list(rp_store *store, char *text, size_t size);
 
-/* Compares max_size and the limiter of a configured table with those of the store's table.
- * Where they differ, writes them to `used` and `configured` and returns true. False if they
- * are equal, or if the store has no table of this name. */
+/* Compares the max_size and rate limiter of a configured table with those of the store's table
+ * with the same name, which may come from the data directory. If they differ, writes the
+ * store's values to `used` and the configured values to `configured`, and returns true. Returns
+ * false if they are equal, or if the store has no such table. */
 bool rp_served_table_differs(rp_store *store, const rp_table_settings *configured_table,
                              char *used, char *configured, size_t size);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals without handlers: every thread blocks them, and one thread waits for them. */
+/* Signals without signal handlers: all threads block the signals, and one thread waits for
+ * them. */
 #ifndef RP_CLI_SERVE_SIGNALS_H
 #define RP_CLI_SERVE_SIGNALS_H
 
@@ -13,18 +14,20 @@ typedef enum rp_signal {
     RP_SIGNAL_WAKE,   /* rp_signals_wake(), or SIGUSR1 */
 } rp_signal;
 
-/* Blocks the signals for this thread and those it starts from now on, and ignores SIGPIPE. Call
- * it before the first thread is started. */
+/* Blocks the signals in this thread and in the threads that it starts later, and ignores
+ * SIGPIPE. Must be called before any thread is started. */
 void rp_signals_block(void);
 
-/* Waits for the next signal, at most `timeout_ms`; below 0: for ever. Sets `*number` to the
- * number of the signal. */
+/* Waits for the next signal for at most `timeout_ms` milliseconds, or without limit if that is
+ * negative. Sets `*number` to the number of the signal. */
 rp_signal rp_signals_wait(int64_t timeout_ms, int *number);
 
-/* Makes rp_signals_wait() of the waiting thread return RP_SIGNAL_WAKE. Any thread. */
+/* Makes rp_signals_wait() in the thread `waiting` return RP_SIGNAL_WAKE. Any thread may call
+ * this. */
 void rp_signals_wake(pthread_t waiting);
 
-/* Makes SIGTERM and SIGINT end the process. Call it when no thread waits for them any more. */
+/* Makes SIGTERM and SIGINT end the process again. The caller must make sure that no thread
+ * waits for them any more. */
 void rp_signals_restore(void);
 
 #endif

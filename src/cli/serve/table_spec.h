@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of a table, from one line,
+/* The settings of a table in a configuration. A table is configured by one line of text,
  *
  *   NAME:SAMPLER[:MAX_SIZE][,key=value...]
  *
- * or key by key, from a file. The sampler is one of the six selectors, or "queue" or "stack",
- * which imply selectors and limiter. */
+ * or key by key from a file. SAMPLER is one of the six selectors, or "queue" or "stack".
+ * "queue" and "stack" also determine the remover and the rate limiter. */
 #ifndef RP_CLI_SERVE_TABLE_SPEC_H
 #define RP_CLI_SERVE_TABLE_SPEC_H
 
@@ -12,7 +12,7 @@
 #include "cli/text/problem.h"
 #include "reprise/table.h"
 
-/* The keys, in the order in which a table is described. */
+/* The keys, in the order in which a printed configuration lists them. */
 typedef enum rp_table_key {
     RP_KEY_SAMPLER,
     RP_KEY_EXPONENT,
@@ -31,76 +31,77 @@ typedef enum rp_table_key {
     RP_TABLE_KEYS,
 } rp_table_key;
 
-/* Values of the key `sampler`: the numbers of the selectors, then these. */
+/* Values of the key `sampler` besides the numbers of the selectors. */
 enum { RP_FORM_QUEUE = RP_MAX_HEAP + 1, RP_FORM_STACK, RP_FORMS };
 
-/* A plain value; texts are borrowed. */
+/* The settings. Borrows its texts. */
 typedef struct rp_table_settings {
     const char *name;
-    const char *title; /* beginning of error texts: "--table replay", "tables.replay" */
+    const char *title; /* begins error texts: "--table replay", "tables.replay" */
     rp_place place;
-    uint32_t given; /* a bit for each key that was set */
+    uint32_t given; /* which keys were set, one bit each */
     int sampler, remover;
     double exponent, remover_exponent;
     double samples_per_insert, error_buffer, min_diff, max_diff;
     int64_t max_size, min_size, max_times_sampled;
     uint64_t max_bytes, seed;
     bool soft_limit;
-    rp_signature *signature; /* owned by the owner of the settings; NULL: none */
+    rp_signature *signature; /* released by the owner of this struct; NULL: none */
 } rp_table_settings;
 
 /* Returns the name of a key. Static. */
 const char *rp_table_key_name(rp_table_key key);
-/* Returns the key of that name, or RP_TABLE_KEYS. */
+/* Returns the key with that name, or RP_TABLE_KEYS if there is none. */
 rp_table_key rp_table_key_find(const char *name);
 
-/* Initialises settings with a name only. Borrows the texts. */
+/* Initialises settings in which no key is set. Borrows the texts. */
 void rp_table_settings_init(rp_table_settings *table, const char *name, const char *title,
                             const rp_place *place);
 
-/* Sets one key. `memory`: the bytes that "max_bytes=100%" means; 0: percentages are refused.
- * RP_INVALID. */
+/* Sets one key. `memory` is the number of bytes that "max_bytes=100%" means; if it is 0,
+ * percentages are refused. RP_INVALID. */
 RP_NODISCARD rp_status rp_table_settings_set(rp_table_settings *table, rp_table_key key,
                                              const rp_setting *value, uint64_t memory,
                                              rp_problem *problem);
 
-/* Parses "SAMPLER[:MAX_SIZE][,key=value...]". The parts are copied to the arena.
+/* Parses "SAMPLER[:MAX_SIZE][,key=value...]" and sets these keys. Copies texts to the arena.
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_table_settings_parse(rp_table_settings *table, rp_arena *arena,
                                                const char *text, uint64_t memory,
                                                rp_problem *problem);
 
-/* Parses a whole line. Error texts begin with `title` ("--table") until the name is known.
- * RP_INVALID, RP_NO_RESOURCE. */
+/* Initialises settings and parses a whole line, with the name. Until the name is known, error
+ * texts begin with `title`, for example "--table". RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_table_spec_parse(rp_table_settings *table, rp_arena *arena,
                                            const char *title, const char *text, uint64_t memory,
                                            rp_problem *problem);
 
-/* Fills in defaults and checks keys against each other. Call it once, last. RP_INVALID. */
+/* Fills in defaults and checks that the values fit together. Must be called once, after all
+ * keys are set. RP_INVALID. */
 RP_NODISCARD rp_status rp_table_settings_finish(rp_table_settings *table, rp_problem *problem);
 
 /* Returns the options for rp_store_add_table(); they borrow from `table`. */
 rp_table_options rp_table_settings_options(const rp_table_settings *table);
 
-/* Returns true if the key has an effect on a finished table: for example, the exponent of a
- * FIFO has none. */
+/* Returns true if the key has an effect on this table, after rp_table_settings_finish(). For
+ * example, the exponent has no effect if the sampler is FIFO. */
 bool rp_table_key_matters(const rp_table_settings *table, rp_table_key key);
 
-/* Writes the value of a key for a configuration file. Returns `text`. `size` >= 32. */
+/* Writes the value of a key as in a configuration file. `size` must be >= 32. Returns
+ * `text`. */
 char *rp_table_key_text(const rp_table_settings *table, rp_table_key key, char *text,
                         size_t size);
 
 enum { RP_TABLE_HINT_BYTES = 64 };
 
-/* Returns what to add to the text of `err`, an error about the options of a table. If the error
- * is that min_diff and max_diff are too near to each other, and error_buffer was set, writes
- * a hint with the least possible error_buffer to `text` and returns `text`. Otherwise returns
- * "". */
+/* Returns a hint to append to `err`, an error about the options of this table. If error_buffer
+ * was set and makes min_diff and max_diff too close to each other, writes a hint with the
+ * smallest possible error_buffer to `text` and returns `text`. Otherwise returns "". */
 const char *rp_table_settings_hint(const rp_table_settings *table, const rp_error *err,
                                    char *text, size_t size);
 
-/* Describes in words the conditions under which the inserts and samples of a finished table
- * wait. Cuts the description to `size`. Returns `text`. */
+/* Describes in words when the inserts and samples of this table wait, after
+ * rp_table_settings_finish(). Cuts the text to `size` bytes. Returns `text`. */
 char *rp_table_limiter_text(const rp_table_settings *table, char *text, size_t size);
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Totals over the tables of a store. Safe from any thread, also while tables are created and
- * dropped. */
+/* Totals over the tables of a store, for the log. Any thread may make the call, even while
+ * other threads create and drop tables. */
 #ifndef RP_CLI_SERVE_UPKEEP_H
 #define RP_CLI_SERVE_UPKEEP_H
 
 #include "reprise/store.h"
 
 typedef struct rp_upkeep_totals {
-    int64_t items, inserts, samples; /* of all tables that exist now */
+    int64_t items, inserts, samples; /* sums over the tables that exist now */
 } rp_upkeep_totals;
 
+/* Computes the totals now. */
 rp_upkeep_totals rp_upkeep_count(rp_store *store);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines that were typed in a shell, in memory and in a file. */
+/* The history of a shell: the lines that the user has typed, in memory and in a file. */
 #ifndef RP_CLI_SHELL_LINE_HISTORY_H
 #define RP_CLI_SHELL_LINE_HISTORY_H
 
@@ -9,20 +9,21 @@
 enum { RP_HISTORY_LINES = 1000, RP_HISTORY_LINE_BYTES = 4096 };
 
 typedef struct rp_line_history {
-    char *lines[RP_HISTORY_LINES]; /* the oldest first; owned */
+    char *lines[RP_HISTORY_LINES]; /* owned, oldest first */
     size_t count;
-    const char *path; /* borrowed; NULL: no file */
+    const char *path; /* of the file; borrowed; NULL: no file */
 } rp_line_history;
 
-/* Reads the last MiB of the file, if it is a regular file, and takes its permissions away from
- * all but its owner. Lines over the bound are dropped, the oldest first; also from the file, if
- * it begins with the first line that rp_line_history_add() writes. */
+/* Reads the last MiB of the file and makes the file private to its owner. Keeps the latest
+ * RP_HISTORY_LINES lines. If the file is longer, it is shortened too, but only if it begins
+ * with the header line that rp_line_history_add() writes: other files may not be histories.
+ * Ignores what is not a regular file. */
 void rp_line_history_load(rp_line_history *history, const char *path);
 void rp_line_history_deinit(rp_line_history *history);
 
-/* Adds a line, and appends it to the file, which only its owner can read. Lines that are empty
- * or too long, begin with a space, repeat the line before, or have the option --token are not
- * added. */
+/* Adds a line to the history and to the file, which only its owner can read. Does not add a
+ * line that is empty, is too long, begins with a space, repeats the previous line, or contains
+ * the option --token. */
 void rp_line_history_add(rp_line_history *history, const char *line);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Completes the word before the cursor of a shell: commands, actions, options, their values,
- * tables of the server, and files. */
+/* Completes the word before the cursor of the shell. A candidate is a command, an action of a
+ * command, an option, a value of an option, a table of the server, or a file. */
 #ifndef RP_CLI_SHELL_SHELL_COMPLETION_H
 #define RP_CLI_SHELL_SHELL_COMPLETION_H
 
@@ -9,30 +9,33 @@
 enum { RP_MOST_CANDIDATES = 512 };
 
 typedef struct rp_candidates {
-    const char *list[RP_MOST_CANDIDATES]; /* in the arena, or static */
+    const char *list[RP_MOST_CANDIDATES]; /* texts in the arena, or static ones */
     size_t count;
-    size_t from;   /* offset in the line of the word that they complete */
-    size_t common; /* bytes that all of them have in common */
+    size_t from;   /* offset in the line of the word to complete */
+    size_t common; /* length of the longest prefix that all candidates share */
 } rp_candidates;
 
-/* Adds a candidate that begins with `prefix`. One over the bound counts for `common` only. */
+/* Adds `word` if it begins with `prefix`. A candidate beyond RP_MOST_CANDIDATES is not listed,
+ * but still shortens `common`. */
 void rp_candidates_add(rp_candidates *candidates, const char *word, const char *prefix);
 
-/* The same for names that are not ours, of tables and files. One that begins with '-' is left
- * out: the command would read it as an option, such as --server. */
+/* Does the same for a name that others chose: of a table or a file. Skips a name that begins
+ * with '-', because the command would take it for an option such as --server. */
 void rp_candidates_add_name(rp_candidates *candidates, const char *name, const char *prefix);
 
+/* What can be completed. */
 typedef struct rp_completer {
     const rp_command *const *commands;
     size_t command_count;
-    const char *const *builtins; /* commands of the shell itself, terminated by NULL */
-    /* Adds the tables, by rp_candidates_add_name(), that begin with `prefix`, for as long as a
-     * user does not mind. */
+    const char *const *builtins; /* commands of the shell itself; ends with NULL */
+    /* Adds the server's tables that begin with `prefix`, by rp_candidates_add_name(). Must
+     * return quickly even if the server does not answer, because the user waits. */
     void (*add_tables)(void *ctx, const char *prefix, rp_candidates *out);
     void *ctx;
 } rp_completer;
 
-/* Completes the last word of `size` bytes of a line. Nothing is found if there is no memory. */
+/* Finds the candidates for the last word in the first `size` bytes of a line. Finds none if
+ * memory runs out. */
 void rp_shell_complete(const rp_completer *completer, rp_arena *arena, const char *line,
                        size_t size, rp_candidates *out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a line from a terminal, with the line editor. The terminal is in raw mode only while a
- * line is read. */
+/* Reads a line from a terminal with the line editor (line_editor.h). The terminal is in raw
+ * mode only during the call. */
 #ifndef RP_CLI_SHELL_TERMINAL_LINE_H
 #define RP_CLI_SHELL_TERMINAL_LINE_H
 
@@ -12,13 +12,13 @@
 typedef struct rp_terminal_line {
     rp_line_editor editor;
     const rp_completer *completer;
-    const volatile sig_atomic_t *stop; /* set by a signal: the line ends */
-    unsigned char keys[256];           /* typed ahead: bytes after the end of the line */
-    size_t key_count, key_at;
+    const volatile sig_atomic_t *stop; /* a signal handler sets it to end the reading */
+    unsigned char keys[256];  /* bytes typed ahead: they came after the end of the line */
+    size_t key_count, key_at; /* number of these bytes; index of the next one */
 } rp_terminal_line;
 
-/* Reads a line into editor.text. Returns RP_EDIT_LINE, RP_EDIT_CANCEL, or RP_EDIT_END, also if
- * the terminal is gone. */
+/* Reads a line into editor.text. Returns RP_EDIT_LINE, RP_EDIT_CANCEL or RP_EDIT_END. Also
+ * returns RP_EDIT_END if the terminal has been closed. */
 rp_edit rp_terminal_line_read(rp_terminal_line *line, const char *prompt,
                               const rp_line_history *history);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An arena: memory that is freed all at once, for a configuration and everything it points to.
- * One thread. */
+/* An arena: allocates blocks of memory that are freed all at once. The command line uses one
+ * for each configuration and parsed file. Not thread-safe. */
 #ifndef RP_CLI_TEXT_ARENA_H
 #define RP_CLI_TEXT_ARENA_H
 
@@ -11,21 +11,23 @@ typedef struct rp_arena {
     struct rp_arena_block *blocks; /* newest first */
 } rp_arena;
 
-/* `alloc` is borrowed and must outlive the arena; NULL: the C library's. */
+/* Initialises an empty arena. Borrows `alloc`, which must outlive the arena. NULL means the C
+ * library's allocator. */
 void rp_arena_init(rp_arena *arena, const rp_allocator *alloc);
 void rp_arena_deinit(rp_arena *arena);
 
 /* Returns `size` zeroed bytes, aligned for any type and valid until the arena is deinitialised.
- * NULL if there is no memory. */
+ * Returns NULL if memory runs out. */
 void *rp_arena_take(rp_arena *arena, size_t size);
 
-/* Makes room for one more element in an array of the arena and updates `*capacity`. Returns the
- * array to use from now on (the old one stays readable). NULL if there is no memory. */
+/* Makes room for one more element in an array of `count` elements and updates `*capacity`.
+ * Returns the array to use from now on, in the arena. The old array stays readable. Returns
+ * NULL if memory runs out. */
 void *rp_arena_grow(rp_arena *arena, const void *array, size_t count, size_t *capacity,
                     size_t element_size);
 
-/* Return a terminated string: a copy of `size` bytes of `text`, or formatted text. NULL if
- * there is no memory. */
+/* Return a zero-terminated string in the arena: a copy of `size` bytes of `text`, or formatted
+ * text. Return NULL if memory runs out. */
 char *rp_arena_text(rp_arena *arena, const char *text, size_t size);
 char *rp_arena_format(rp_arena *arena, const char *format, ...) RP_PRINTF(2, 3);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arguments of a command that is started, or written to a file. */
+/* A list of the arguments of a command, to start it or to write it to a file. */
 #ifndef RP_CLI_TEXT_ARGUMENT_LIST_H
 #define RP_CLI_TEXT_ARGUMENT_LIST_H
 
@@ -10,11 +10,12 @@
 
 /* Zero-initialise it. */
 typedef struct rp_argument_list {
-    char **list; /* ends with NULL, as execv() wants it; NULL before the first argument */
+    char **list; /* ends with NULL, as execv() requires. NULL while the list is empty */
     size_t count;
-    bool failed; /* there was no memory for an argument */
+    bool failed; /* memory ran out, so an argument is missing */
 } rp_argument_list;
 
+/* Appends the formatted text as one argument. */
 void rp_argument_list_add(rp_argument_list *arguments, const char *format, ...) RP_PRINTF(2, 3);
 void rp_argument_list_deinit(rp_argument_list *arguments);
 

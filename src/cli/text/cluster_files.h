@@ -1,37 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Job files of clusters: the parts of a program (reprise/rl/apex.h) as a batch script of Slurm
- * or as a manifest of Kubernetes.
+/* Job files that run an Ape-X program (reprise/rl/apex.h) on a cluster: a batch script for
+ * Slurm, or a manifest for Kubernetes.
  *
- * Both start `reprise serve` once for each shard of the replay, a learner, an evaluator and the
- * actors, restart what ends with a status other than 0, and end with the learner or the
- * evaluator. All parts use one token, which neither file contains.
+ * Either job starts the parts of the program: `reprise serve` once per shard of the replay, one
+ * learner, one evaluator, and the actors. A part that ends with a status other than 0 is
+ * restarted. The job ends when the learner or the evaluator does. All parts use one token,
+ * which neither file contains.
  *
- * The arguments may be any text: they arrive at `reprise` byte for byte, and neither a shell
- * nor Kubernetes expands anything in them. Pure functions. */
+ * The arguments may be any text. `reprise` gets them byte for byte: neither a shell nor
+ * Kubernetes expands anything in them. Pure functions. */
 #ifndef RP_CLI_TEXT_CLUSTER_FILES_H
 #define RP_CLI_TEXT_CLUSTER_FILES_H
 
 #include "cli/text/problem.h"
 #include "cli/text/text_buffer.h"
 
-enum { RP_CLUSTER_NAME_BYTES = 41 }; /* Kubernetes adds suffixes and has a limit of 63 */
+/* Size of a name, terminator included. Kubernetes appends suffixes to it and allows 63
+ * characters. */
+enum { RP_CLUSTER_NAME_BYTES = 41 };
 
 typedef struct rp_cluster_program {
-    char name[RP_CLUSTER_NAME_BYTES]; /* rp_cluster_name() */
-    const char *const *arguments;     /* of `reprise`, for learner, evaluator and actors */
+    char name[RP_CLUSTER_NAME_BYTES]; /* made by rp_cluster_name() */
+    const char *const *arguments;     /* for `reprise` in the learner, evaluator and actors */
     size_t argument_count;
     int64_t actors, shards; /* >= 1 */
-    int64_t seconds;        /* time limit; 0: none */
-    int port;               /* of the replay */
-    const char *image;      /* of Kubernetes */
+    int64_t seconds;        /* time limit of the job; 0: no limit */
+    int port;               /* on which the servers of the replay listen */
+    const char *image;      /* container image, for Kubernetes */
 } rp_cluster_program;
 
-/* Makes a name that both accept: lower-case letters, digits, and dashes between them, from the
- * first letter on. Other bytes become dashes. "reprise" if nothing is left. */
+/* Writes to `out` a name that Slurm and Kubernetes accept, made from `text`: lower-case
+ * letters, digits, and single dashes between them. The name begins at the first letter of
+ * `text`; other bytes become dashes. If `text` has no letter, the name is "reprise". */
 void rp_cluster_name(const char *text, char out[RP_CLUSTER_NAME_BYTES]);
 
-/* Adds a batch script, or a manifest in YAML. rp_cluster_kubernetes() fails with RP_INVALID if
- * an argument is not UTF-8, because a manifest cannot contain it. */
+/* Append the batch script, or the manifest in YAML, to `out`. rp_cluster_kubernetes() returns
+ * RP_INVALID if an argument is not UTF-8, because a manifest cannot contain it. */
 void rp_cluster_slurm(const rp_cluster_program *program, rp_text_buffer *out);
 RP_NODISCARD rp_status rp_cluster_kubernetes(const rp_cluster_program *program,
                                              rp_text_buffer *out, rp_problem *problem);

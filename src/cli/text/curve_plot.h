@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two curves over a common axis as an SVG: the returns of a run over its steps, the rates of
- * threads over their number. Pure. */
+/* Draws two curves over a common horizontal axis as an SVG image: for example, the returns of a
+ * run over its steps, or speed over the number of threads. Pure functions. */
 #ifndef RP_CLI_TEXT_CURVE_PLOT_H
 #define RP_CLI_TEXT_CURVE_PLOT_H
 
 #include "cli/text/text_buffer.h"
 
-/* A point of both curves. Values that are not known are NaN. */
+/* A point on each curve, at the same x. A value that is not known is NaN. */
 typedef struct rp_curve_point {
-    double x; /* >= 0 */
-    double thin, thick;
+    double x;           /* >= 0 */
+    double thin, thick; /* values of the two curves, named for their line widths */
 } rp_curve_point;
 
-/* Terminated; without characters that SVG would have to escape. */
+/* Zero-terminated texts. The caller must not use characters that SVG has to escape. */
 typedef struct rp_curve_labels {
     const char *title;
-    const char *x;            /* the name of the axis */
-    const char *thin, *thick; /* the names of the curves */
+    const char *x;            /* name of the horizontal axis */
+    const char *thin, *thick; /* names of the curves */
 } rp_curve_labels;
 
-/* Draws `count` points in order of x; `line` is a dashed horizontal line, or NaN. */
+/* Appends the image to `out`. The `count` points must be in order of x. A dashed horizontal
+ * line is drawn at the value `line`, or none if `line` is NaN. */
 void rp_curve_svg(rp_text_buffer *out, const rp_curve_labels *labels,
                   const rp_curve_point *points, size_t count, double line);
 

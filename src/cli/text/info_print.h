@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables as text and as JSON. Pure. */
+/* Prints the state of tables, rate limiters and data directories as text and as JSON. All
+ * functions append to `out`. Pure functions. */
 #ifndef RP_CLI_TEXT_INFO_PRINT_H
 #define RP_CLI_TEXT_INFO_PRINT_H
 
 #include "cli/text/text_buffer.h"
 #include "reprise/client.h"
 
-/* A server that was left out, because it could not be reached. */
+/* A server whose tables are missing, because it could not be reached. */
 typedef struct rp_unreachable {
     const char *address; /* borrowed */
     char error[RP_ERROR_TEXT_BYTES];
 } rp_unreachable;
 
-/* The data to print. Borrows everything. */
+/* The data to print. Borrows all of it. */
 typedef struct rp_tables_view {
     const rp_client_table *tables;
     size_t count;
-    const char *const *shards; /* their addresses */
+    const char *const *shards; /* addresses of the shards */
     size_t shard_count;
-    const rp_client_durability *durability; /* of shards; may be NULL */
+    const rp_client_durability *durability; /* of shards that report it; may be NULL */
     size_t durability_count;
     const rp_unreachable *unreachable; /* servers whose tables are missing; may be NULL */
     size_t unreachable_count;
 } rp_tables_view;
 
-/* Writes the durability of a shard as a sentence; nothing if the shard is not durable. */
+/* Writes the durability of a shard (how it stores data on disk) as a sentence. Writes nothing
+ * if the shard is not durable. */
 void rp_durability_words(rp_text_buffer *out, const rp_client_durability *durability);
-/* Writes such a sentence on a line of its own for every durable shard. */
+/* Writes that sentence for each durable shard, on a line of its own. */
 void rp_durability_lines(rp_text_buffer *out, const rp_tables_view *view);
-/* Writes the durability of all shards as a JSON array of objects, one for each shard. */
+/* Writes the durability of all shards as a JSON array with an object per shard. */
 void rp_durability_json(rp_text_buffer *out, const rp_tables_view *view);
 /* Writes all fields of the durability of every shard, as lines of text or as one line of
  * JSON. */
@@ -37,31 +39,34 @@ void rp_durability_report(rp_text_buffer *out, const rp_tables_view *view, bool 
 /* Writes progress: "42 % of 10 GiB, 512 MiB/s, 12 s left". Returns `text`. */
 char *rp_progress_words(const rp_durable_progress *progress, char *text, size_t size);
 
-/* Writes a line of headings and a line for each table of each shard. */
+/* Writes an overview: a line of headings, then a line per table and shard. */
 void rp_info_glance(rp_text_buffer *out, const rp_tables_view *view);
 
-/* Writes all fields of the tables of one name. */
+/* Writes all fields of the tables named `name`, as text. */
 void rp_info_details(rp_text_buffer *out, const rp_tables_view *view, const char *name);
 
-/* Writes the tables of one name as a JSON array of objects; `name` NULL: all tables. */
+/* Writes the tables named `name` as a JSON array of objects. NULL means all tables. */
 void rp_tables_json(rp_text_buffer *out, const rp_tables_view *view, const char *name);
 
-/* Writes the members of the object of one table, without the braces. */
+/* Writes the members of a table's JSON object, without the braces. */
 void rp_tables_json_members(rp_text_buffer *out, const rp_tables_view *view,
                             const rp_client_table *table);
 
-/* Writes the member "unreachable", an array of objects with address and error. */
+/* Writes the JSON member "unreachable": an array of objects with an address and an error. */
 void rp_unreachable_json(rp_text_buffer *out, const rp_unreachable *list, size_t count);
 
 /* Writes the rule of a limiter: "4 samples an insert, within -8 and 8". */
 void rp_limiter_words(rp_text_buffer *out, const rp_limiter_options *limiter);
 
-/* Returns true if `diff`, the min_diff or max_diff of a limiter, stands for no bound. */
+/* Returns true if `diff`, a limiter's min_diff or max_diff, means that there is no such
+ * bound. */
 bool rp_limiter_unbounded(double diff);
 
-/* Draws the state of a limiter, "[-----|-----]", in `width` (>= 5) columns. At the left end
- * samples wait, at the right end inserts wait. Without bounds the bar shows how many items are
- * missing until samples may be drawn, and after that "[    free    ]", or "[   paused   ]". */
+/* Draws the state of a table's rate limiter as a bar of `width` >= 5 columns. While the table
+ * has fewer items than min_size, the bar shows how full it is: "[####......]". After that, it
+ * marks the position between min_diff and max_diff: "[-----|-----]". At the left end samples
+ * wait; at the right end inserts wait. If a bound is missing, the bar contains a word instead,
+ * such as "free" or "paused". */
 void rp_limiter_bar(rp_text_buffer *out, const rp_table_info *info, size_t width);
 
 /* Writes a number of bytes in at most eight characters: "512 B", "1.5 KiB", "1023 MiB". Returns

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A strict JSON parser (RFC 8259). The text must be one value with nothing after it, in valid
- * UTF-8, and no object may have a key twice. Memory and time are bounded by the length of the
- * text. */
+/* A strict JSON parser (RFC 8259), which makes a tree of values. The text must be a single
+ * value in valid UTF-8, and no object may have the same key twice. Memory and time are bounded
+ * by the length of the text. */
 #ifndef RP_CLI_TEXT_JSON_TREE_H
 #define RP_CLI_TEXT_JSON_TREE_H
 
@@ -22,46 +22,47 @@ typedef enum rp_json_kind {
     RP_JSON_OBJECT,
 } rp_json_kind;
 
-/* A value. Children are a linked list. */
+/* A value. The values of an array or object are a linked list. */
 typedef struct rp_json {
     struct rp_json *next;  /* the next value in the same array or object */
     struct rp_json *child; /* the first value of an array or object */
-    const char *key;       /* in an object; zero-terminated, no other zero byte in it */
+    const char *key;       /* in its object; zero-terminated, without other zero bytes */
     union {
         int64_t integer;
         uint64_t number_unsigned;
         double number;
         struct {
-            const char *text; /* zero-terminated, may have zero bytes in it */
+            const char *text; /* zero-terminated; may also contain zero bytes */
             size_t size;      /* without the terminating zero byte */
         } string;
         size_t count; /* values of an array or object */
     } u;
-    size_t offset; /* of the value's first byte in the text */
+    size_t offset; /* position of the value's first byte in the text */
     rp_json_kind kind;
 } rp_json;
 
 /* The first error. */
 typedef struct rp_json_error {
-    size_t offset;    /* of the byte in the text */
+    size_t offset;    /* position of the wrong byte in the text */
     const char *what; /* static */
 } rp_json_error;
 
-/* Parses `text`. Nodes and strings are allocated in the arena. RP_INVALID (`error` says what
- * and where), RP_NO_RESOURCE. */
+/* Parses `text`. Allocates values and strings in the arena. Returns RP_INVALID, with what is
+ * wrong and where in `error`, or RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_json_parse(rp_arena *arena, const char *text, size_t size,
                                      rp_json **out, rp_json_error *error);
 
-/* Returns the value of a key of an object, or NULL. */
+/* Returns the value of `key` in an object, or NULL if the object has no such key. */
 const rp_json *rp_json_find(const rp_json *object, const char *key);
 
-/* Adds a value to a text of JSON (text_buffer.h), with control characters escaped. */
+/* Appends a value to the JSON text in `out` (text_buffer.h), with control characters
+ * escaped. */
 void rp_json_put_tree(rp_text_buffer *out, const rp_json *value);
 
-/* Returns "a number", "an array" and so on. Static. */
+/* Returns a name of the kind for error texts: "a number", "an array". Static. */
 const char *rp_json_kind_text(rp_json_kind kind);
 
-/* Writes a character, at most 10ffff, as UTF-8. Returns the number of bytes. */
+/* Writes a character, at most U+10FFFF, as UTF-8. Returns the number of bytes. */
 size_t rp_utf8_encode(uint32_t character, char out[RP_UTF8_BYTES]);
 
 #endif

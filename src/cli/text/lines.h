@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads lines of bounded length from a file or a pipe. The wait for a line ends when `wake_fd`
- * becomes readable, as it does on Ctrl-C. */
+/* Reads lines from a file or a pipe. To stop a wait for input, for example on Ctrl-C, make the
+ * descriptor `wake_fd` readable. */
 #ifndef RP_CLI_TEXT_LINES_H
 #define RP_CLI_TEXT_LINES_H
 
 #include "cli/text/text_buffer.h"
 
-enum { RP_LINE_BYTES = 256 << 20 };
+enum { RP_LINE_BYTES = 256 << 20 }; /* limit of the length of a line */
 
 typedef struct rp_lines {
     int fd;      /* borrowed */
-    int wake_fd; /* borrowed: becomes readable to end the wait; -1: none */
+    int wake_fd; /* borrowed; -1: none */
     rp_text_buffer buffer;
-    size_t begin;   /* of the next line in `buffer` */
-    size_t scanned; /* bytes of `buffer` known to have no line end; begin <= scanned <= size */
-    bool end;       /* the end of the file was read */
+    size_t begin;   /* offset of the next line in `buffer` */
+    size_t scanned; /* no line ends between `begin` and this offset; begin <= scanned <= size */
+    bool end;       /* the end of the file has been reached */
 } rp_lines;
 
 typedef enum rp_lines_result {
-    RP_LINES_ONE, /* a line, without its end */
-    RP_LINES_END,
+    RP_LINES_ONE,      /* a line was read */
+    RP_LINES_END,      /* there are no more lines */
     RP_LINES_FAILED,   /* errno says why */
-    RP_LINES_TOO_LONG, /* more than RP_LINE_BYTES, or more than memory allows */
+    RP_LINES_TOO_LONG, /* the line is longer than RP_LINE_BYTES, or memory ran out */
     RP_LINES_WOKEN,    /* `wake_fd` became readable */
 } rp_lines_result;
 
 void rp_lines_init(rp_lines *lines, int fd, int wake_fd);
 void rp_lines_deinit(rp_lines *lines);
 
-/* Reads the next line, valid until the next call. */
+/* Reads the next line and points `*line` to it, without its line end. The line is valid
+ * until the next call. */
 rp_lines_result rp_lines_next(rp_lines *lines, const char **line, size_t *size);
 
 #endif

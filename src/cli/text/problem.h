@@ -1,39 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings with the place they came from, and errors about them. An error is a sentence with
- * the place, the setting, its value and the allowed values. */
+/* Parses the values of settings, and reports errors about them. A setting comes from a file or
+ * from the command line. An error text contains the position in the file, the setting, its
+ * value and the allowed values. */
 #ifndef RP_CLI_TEXT_PROBLEM_H
 #define RP_CLI_TEXT_PROBLEM_H
 
 #include "reprise/status.h"
 
-/* A place in a file. `file` is NULL for the command line. Borrows the name. */
+/* A position in a file, whose name it borrows. `file` is NULL for the command line. */
 typedef struct rp_place {
     const char *file;
-    size_t line, column; /* from 1 */
+    size_t line, column; /* counted from 1 */
 } rp_place;
 
+/* The text of an error. */
 typedef struct rp_problem {
     char text[1024]; /* printable, without a full stop, cut to fit */
 } rp_problem;
 
-/* Writes "file:line:column: " (if `place` is in a file; it may be NULL) and the sentence, made
- * printable (reprise/printable.h). Returns RP_INVALID, for the caller to return. */
+/* Writes the formatted sentence to the problem, with unprintable bytes escaped
+ * (reprise/printable.h). Writes "file:line:column: " before it if `place` is in a file; `place`
+ * may be NULL. Returns RP_INVALID, so callers can return the result. */
 rp_status rp_problem_set(rp_problem *problem, const rp_place *place, const char *format, ...)
     RP_PRINTF(3, 4);
 
-/* Writes that there is no memory. Returns RP_NO_RESOURCE. */
+/* Writes that memory ran out. Returns RP_NO_RESOURCE. */
 rp_status rp_problem_memory(rp_problem *problem);
 
-/* A value as it was written. Borrows its texts. */
+/* A setting with its value as the user wrote it. Borrows its texts. */
 typedef struct rp_setting {
-    const char *key; /* as the user knows it: "--port", "tables.replay.max_size" */
-    const char *text;
-    bool quoted; /* a string in quotes in a file: neither a number nor a boolean */
+    const char *key;  /* name for error texts: "--port", "tables.replay.max_size" */
+    const char *text; /* the value */
+    bool quoted; /* the value is in quotes in its file: a string, never a number or boolean */
     rp_place place;
 } rp_setting;
 
-/* Parse a value of the named type, within inclusive bounds. RP_INVALID, naming the key, the
- * value and the bounds; then nothing is written. */
+/* Parse a value as the type in the function's name, from `low` to `high`. On an error, return
+ * RP_INVALID, leave *out unchanged, and write a problem with the key, the value and the
+ * bounds. */
 RP_NODISCARD rp_status rp_setting_integer(const rp_setting *value, int64_t low, int64_t high,
                                           int64_t *out, rp_problem *problem);
 RP_NODISCARD rp_status rp_setting_unsigned(const rp_setting *value, uint64_t *out,
@@ -42,16 +46,18 @@ RP_NODISCARD rp_status rp_setting_number(const rp_setting *value, double low, do
                                          double *out, rp_problem *problem);
 RP_NODISCARD rp_status rp_setting_boolean(const rp_setting *value, bool *out,
                                           rp_problem *problem);
-/* Parses a size in bytes. `whole` is 100 %; 0: percentages are not allowed. */
+/* Parses a size in bytes. A percentage is that part of `whole` bytes. If `whole` is 0,
+ * percentages are refused. */
 RP_NODISCARD rp_status rp_setting_size(const rp_setting *value, uint64_t whole, uint64_t *out,
                                        rp_problem *problem);
-/* Parses a time of at most `high_ms` milliseconds. `unit_ms` is the unit of a plain number. */
+/* Parses a time of at most `high_ms` milliseconds. A number without a unit counts in units of
+ * `unit_ms` milliseconds. */
 RP_NODISCARD rp_status rp_setting_duration(const rp_setting *value, int64_t unit_ms,
                                            int64_t high_ms, int64_t *ms, rp_problem *problem);
-/* Gets a text that is not empty and has at most 4,095 bytes. */
+/* Returns the text itself, which must have 1 to 4,095 bytes. */
 RP_NODISCARD rp_status rp_setting_text(const rp_setting *value, const char **out,
                                        rp_problem *problem);
-/* Gets the index of one of `count` words. */
+/* Finds the text among `count` words and writes its index to *out. */
 RP_NODISCARD rp_status rp_setting_choice(const rp_setting *value, const char *const *words,
                                          size_t count, int *out, rp_problem *problem);
 

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signatures in a configuration: maps and lists with leaves such as "float32 [?, 84, 84]". */
+/* Signatures in a configuration file. A signature describes the columns of a table's items; in
+ * YAML it is nested maps and lists. Each leaf describes a column: "float32 [?, 84, 84]". */
 #ifndef RP_CLI_TEXT_SIGNATURE_SPEC_H
 #define RP_CLI_TEXT_SIGNATURE_SPEC_H
 
 #include "cli/text/yaml_tree.h"
 #include "reprise/tensor.h"
 
-/* Returns the dtype of a name of NumPy ("float32") or TensorFlow ("float"), or
- * RP_INVALID_DTYPE. */
+/* Returns the dtype with this name in NumPy ("float32") or TensorFlow ("float"). Returns
+ * RP_INVALID_DTYPE if there is none. */
 rp_dtype rp_dtype_parse(const char *name);
 /* Returns NumPy's name of a dtype, or TensorFlow's if NumPy has none. Static; NULL if `dtype`
  * is not a dtype. */
 const char *rp_dtype_text(rp_dtype dtype);
 
-/* Parses a leaf: a dtype, then the shape of the whole column, whose first dimension counts
- * rows. '?' is any size; without a shape every shape fits. RP_INVALID with the reason in `why`.
- * Pure. */
+/* Parses a leaf: a dtype, then the shape of the whole column. The first dimension is the number
+ * of rows. '?' means any size. If there is no shape, every shape fits. Returns RP_INVALID with
+ * the reason in `why`. Pure. */
 RP_NODISCARD rp_status rp_spec_parse(const char *text, rp_spec *spec, char *why,
                                      size_t why_bytes);
-/* Writes a leaf, cut to fit `size` >= 1. Returns `text`. */
+/* Writes `spec` as such a leaf, cut to fit `size` >= 1 bytes. Returns `text`. */
 char *rp_spec_text(const rp_spec *spec, char *text, size_t size);
 
-/* Creates the signature that a node describes. Error texts begin with `key`. Returns owned:
- * drop it with rp_signature_unref(). RP_INVALID, RP_NO_RESOURCE. */
+/* Creates the signature that a YAML node describes. Error texts begin with `key`. The caller
+ * must release *out with rp_signature_unref(). RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_signature_from_yaml(rp_arena *arena, const char *key,
                                               const rp_yaml *node, rp_signature **out,
                                               rp_problem *problem);

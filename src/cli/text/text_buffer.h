@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A text buffer that grows: commands write their output to it before they print it, so that
- * tests can read it. One thread.
+/* A text buffer that grows. Commands write their output to a buffer before they print it, so
+ * that tests can read it. Not thread-safe.
  *
- * Invariants:
+ * Invariant:
  *   X1  text is NULL and capacity 0, or size < capacity and text[size] is the terminator. */
 #ifndef RP_CLI_TEXT_TEXT_BUFFER_H
 #define RP_CLI_TEXT_TEXT_BUFFER_H
@@ -11,9 +11,9 @@
 
 /* Zero-initialise it. */
 typedef struct rp_text_buffer {
-    char *text; /* terminated; NULL while empty */
+    char *text; /* zero-terminated; NULL before the first byte */
     size_t size, capacity;
-    bool failed; /* out of memory: later text is dropped */
+    bool failed; /* memory ran out; later text is dropped */
 } rp_text_buffer;
 
 void rp_text_buffer_deinit(rp_text_buffer *buffer);
@@ -24,29 +24,31 @@ void rp_text_buffer_put(rp_text_buffer *buffer, const char *text); /* terminated
 void rp_text_buffer_format(rp_text_buffer *buffer, const char *format, ...) RP_PRINTF(2, 3);
 void rp_text_buffer_repeat(rp_text_buffer *buffer, char byte, size_t count);
 
-/* Returns the text so far, "" if there is none. */
+/* Returns the text so far, zero-terminated. */
 const char *rp_text_buffer_text(const rp_text_buffer *buffer);
 
-/* Adds text from a peer or a file, escaped (reprise/printable.h). */
+/* Appends text from a peer or a file, with unprintable bytes escaped (reprise/printable.h). */
 void rp_text_buffer_put_safe(rp_text_buffer *buffer, const char *text, size_t size);
 
-/* Adds the same as one word of a command line for shells, in 'quotes' if it needs them. */
+/* Appends text escaped in the same way, as one word of a shell command: in 'quotes' if a shell
+ * needs them. */
 void rp_text_buffer_put_word(rp_text_buffer *buffer, const char *word);
 
-/* Returns how many bytes of `text`, escaped UTF-8, fit into `columns` columns of a terminal. */
+/* Returns how many bytes of `text` fit into `columns` columns of a terminal. The text must be
+ * escaped UTF-8. */
 size_t rp_text_fit(const char *text, size_t size, size_t columns);
 
-/* Returns the number of columns that a terminal needs for `text`, escaped UTF-8: one for each
- * character. */
+/* Returns the number of columns that a terminal needs for `text`, which must be escaped UTF-8:
+ * one per character. */
 size_t rp_text_columns(const char *text, size_t size);
 
-/* A grid of cells. Cells are added row by row, then written in columns, each as wide as its
- * widest cell, with two spaces between the columns. */
+/* A grid: text in rows and columns. The caller adds the cells row by row. rp_grid_write() then
+ * makes each column as wide as its widest cell, with two spaces between columns. */
 enum { RP_GRID_COLUMNS = 16 };
 typedef struct rp_grid {
-    rp_text_buffer cells; /* concatenated, each terminated */
+    rp_text_buffer cells; /* texts of all cells, each zero-terminated */
     size_t columns, cell_count;
-    uint32_t right; /* a bit for each column that is aligned to the right */
+    uint32_t right; /* bit i is set if column i is aligned to the right */
 } rp_grid;
 
 void rp_grid_init(rp_grid *grid, size_t columns, uint32_t right);
@@ -54,20 +56,21 @@ void rp_grid_deinit(rp_grid *grid);
 void rp_grid_cell(rp_grid *grid, const char *format, ...) RP_PRINTF(2, 3);
 void rp_grid_write(const rp_grid *grid, rp_text_buffer *out);
 
-/* Writers of JSON: call them in the order of the text. Each adds a comma if one is needed after
- * the last byte. Bytes of strings that are not UTF-8 become U+FFFD. */
+/* Functions that append JSON. The caller must make the calls in the order of the text. Each
+ * call puts a comma before its text if one is needed. In strings, bytes that are not UTF-8
+ * become U+FFFD. */
 void rp_json_open(rp_text_buffer *buffer, char bracket);
 void rp_json_close(rp_text_buffer *buffer, char bracket);
 void rp_json_key(rp_text_buffer *buffer, const char *key);
 void rp_json_put_string(rp_text_buffer *buffer, const char *text, size_t size);
-void rp_json_put_text(rp_text_buffer *buffer, const char *text); /* terminated; NULL: null */
-void rp_json_put_raw(rp_text_buffer *buffer,
-                     const char *text); /* a value that is JSON already */
-/* Adds a string in quotes, without a comma before it. */
+void rp_json_put_text(rp_text_buffer *buffer,
+                      const char *text); /* zero-terminated; NULL is written as null */
+void rp_json_put_raw(rp_text_buffer *buffer, const char *text); /* `text` is a JSON value */
+/* Appends a string in quotes, never with a comma before it. */
 void rp_json_put_quote(rp_text_buffer *buffer, const char *text, size_t size);
 void rp_json_put_integer(rp_text_buffer *buffer, int64_t value);
 void rp_json_put_unsigned(rp_text_buffer *buffer, uint64_t value);
-/* Adds the shortest number that parses to `value`; NaN and infinities are strings. */
+/* Appends the shortest number that parses to `value`. NaN and infinities become strings. */
 void rp_json_put_number(rp_text_buffer *buffer, double value);
 void rp_json_put_boolean(rp_text_buffer *buffer, bool value);
 

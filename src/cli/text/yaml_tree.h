@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses a YAML file into a tree; every node has its place in the file.
+/* Parses a YAML file into a tree of nodes, each with its position in the file.
  *
- * Accepts one document of maps, lists and scalars. Rejects aliases, anchors, unknown tags, keys
- * that are not text, keys given twice, and anything over a bound. */
+ * The file must be one document of maps, lists and scalars. The parser rejects aliases,
+ * anchors, unknown tags, keys that are not text, repeated keys, and files beyond the limits
+ * below. */
 #ifndef RP_CLI_TEXT_YAML_TREE_H
 #define RP_CLI_TEXT_YAML_TREE_H
 
@@ -17,26 +18,26 @@ enum {
 
 typedef enum rp_yaml_kind { RP_YAML_SCALAR, RP_YAML_MAP, RP_YAML_LIST } rp_yaml_kind;
 
-/* A node. Lives in the arena it was parsed into. */
+/* A node of the tree. Its memory belongs to the arena of the parser. */
 typedef struct rp_yaml rp_yaml;
 struct rp_yaml {
     rp_yaml_kind kind;
     rp_place place;
-    const char *key;    /* in a map; NULL elsewhere */
-    rp_place key_place; /* in a map */
-    const char *text;   /* of a scalar; "" elsewhere */
-    bool quoted;        /* a scalar in quotes, or a block of text */
-    bool tuple;         /* a list with the tag !tuple */
-    rp_yaml *first, *last, *next;
+    const char *key;              /* key of this node in its map; NULL if it is not in a map */
+    rp_place key_place;           /* position of that key */
+    const char *text;             /* text of a scalar; "" for maps and lists */
+    bool quoted;                  /* this scalar is in quotes or a block of text */
+    bool tuple;                   /* this list has the tag !tuple */
+    rp_yaml *first, *last, *next; /* first and last child; next child of the same parent */
     size_t child_count;
 };
 
-/* Parses `size` bytes. `file` is the name for error texts and must outlive the tree. `*root` is
- * NULL if the file is empty. RP_INVALID, RP_NO_RESOURCE. */
+/* Parses `size` bytes. `file` is a name for error texts, and must outlive the tree. Sets
+ * `*root` to NULL if the bytes contain no node. RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_yaml_parse(rp_arena *arena, const char *file, const void *bytes,
                                      size_t size, rp_yaml **root, rp_problem *problem);
 
-/* Parses a file. RP_NOT_FOUND if it cannot be read. */
+/* Reads and parses a file. Returns RP_NOT_FOUND if the file cannot be read. */
 RP_NODISCARD rp_status rp_yaml_read(rp_arena *arena, const char *file, rp_yaml **root,
                                     rp_problem *problem);
 

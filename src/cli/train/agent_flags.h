@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of agents as options of a command: those of dqn, then those of dpg that dqn has
- * not, then those that only sac has. For commands that train an agent or measure one. */
+/* The settings of agents as options of a command that trains or measures an agent. The list
+ * begins with the settings of dqn. Then follow the settings of dpg that dqn does not have, and
+ * the settings that only sac has. */
 #ifndef RP_CLI_TRAIN_AGENT_FLAGS_H
 #define RP_CLI_TRAIN_AGENT_FLAGS_H
 
@@ -9,11 +10,13 @@
 
 enum { RP_AGENT_FLAGS = RP_DQN_SETTINGS + RP_DPG_OWN_SETTINGS + RP_SAC_OWN_SETTINGS };
 
-/* The environments, as the words of an option. */
+/* The names of the environments: the allowed values of an option. */
 #define RP_AGENT_ENVS                                                                          \
     "acrobot bricks cartpole catch deep_sea lunarlander memory_chain mountain_car "            \
     "mountain_car_continuous pendulum"
 
+/* These macros turn a setting of the lists in reprise/rl/ into an rp_option. A group is a
+ * heading in --help; the first setting of each agent has one. */
 #define RP_AGENT_ARGUMENT_INTEGER "N"
 #define RP_AGENT_ARGUMENT_NUMBER "X"
 #define RP_AGENT_ARGUMENT_SWITCH "BOOL"
@@ -41,14 +44,15 @@ enum { RP_AGENT_FLAGS = RP_DQN_SETTINGS + RP_DPG_OWN_SETTINGS + RP_SAC_OWN_SETTI
 #define RP_AGENT_SAC_OPTION(kind, field, name, initial, low, high, about)                      \
     RP_AGENT_OPTION_IN(RP_AGENT_SAC_GROUP(field), kind, name, initial, about)
 
-/* The last RP_AGENT_FLAGS entries of a list of rp_option. */
+/* RP_AGENT_FLAGS entries, which end a command's list of rp_option. */
 #define RP_AGENT_OPTIONS                                                                       \
     RP_DQN_SETTING_LIST(RP_AGENT_DQN_OPTION)                                                   \
     RP_DPG_OWN_SETTING_LIST(RP_AGENT_DPG_OPTION) RP_SAC_OWN_SETTING_LIST(RP_AGENT_SAC_OPTION)
 
-/* Takes the settings of an agent from the flags of the options `first`, ... of `command`.
- * `is_fixed`: the run has its settings already, and no flag may be given. The number of
- * learners may be "auto": then it is left to the caller. RP_INVALID: names the option. */
+/* Sets the settings of an agent from the flags. Option `first` of `command` is the first of
+ * RP_AGENT_FLAGS settings. If `is_fixed` is true, the run has its settings already, and any
+ * such flag is an error. The value "auto" of `learners` is skipped: the caller handles it.
+ * Returns RP_INVALID with the option's name. */
 RP_NODISCARD rp_status rp_agent_flags_take(const rp_command *command, const rp_flags *flags,
                                            size_t first, bool is_fixed,
                                            const rp_settings_table *table, void *settings,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `--actors auto` and `--learners auto`: measures the curves as `reprise tune` does, shortly,
- * uses the split that it picks, and moves threads while the run goes on. */
+/* `--actors auto` and `--learners auto`. A split is how many threads act and how many learn.
+ * Before the run, this unit measures for a short time how fast each number of actors and of
+ * learners works, as `reprise tune` does, and picks a split. During the run, the split is
+ * adjusted to how long the threads wait. */
 #ifndef RP_CLI_TRAIN_AUTO_SPLIT_H
 #define RP_CLI_TRAIN_AUTO_SPLIT_H
 
@@ -13,35 +15,37 @@ enum { RP_SPLIT_LINE_BYTES = 400 };
 
 /* Zero-initialise it. */
 typedef struct rp_auto_split {
-    bool is_on;     /* a number is auto */
-    bool in_turn;   /* the agent acts and learns in turn */
-    int64_t cores;  /* to split */
-    int64_t actors; /* given; 0: auto */
-    int64_t learners;
-    rp_profile_curves curves;
-    rp_split pick;          /* the first one */
-    rp_rebalance rebalance; /* unless the agent acts and learns in turn */
+    bool is_on;               /* at least one of the two options is auto */
+    bool in_turn;             /* the agent acts and learns alternately, in the same threads */
+    int64_t cores;            /* cores to split among the threads */
+    int64_t actors;           /* as given by the option; 0: auto */
+    int64_t learners;         /* as given by the option; 0: auto */
+    rp_profile_curves curves; /* measured rates by number of threads */
+    rp_split pick;            /* the split with which the run begins */
+    rp_rebalance rebalance;   /* adjusts the split during the run; not used if in_turn */
 } rp_auto_split;
 
-/* The cores that this process may use. */
+/* Returns the number of cores that this process may use. */
 int64_t rp_own_cores(void);
 
-/* True if the text of an option is "auto". NULL is fine. */
+/* Returns true if the value of an option is "auto". `text` may be NULL. */
 bool rp_is_auto(const char *text);
 
-/* Measures and picks. `options` are those of the profile; its cores and time are set here. A
- * status of the profile, or RP_INVALID: no split has the numbers that are given. */
+/* Measures the curves and picks a split. `options` are for rp_profile_new(), except for the
+ * cores and the time, which this function sets. Returns a status of the profile, or RP_INVALID
+ * if no split has the given numbers of threads. */
 RP_NODISCARD rp_status rp_auto_split_measure(rp_auto_split *split,
                                              const rp_profile_options *options, rp_error *err);
 
-/* The most actors that the split can come to. */
+/* Returns the largest number of actors that the split can have during the run. */
 int64_t rp_auto_split_most(const rp_auto_split *split);
 
-/* Write a line without its end: the pick and why; a move and why. Return `out`. */
+/* Write one line without a line feed: the picked split, or a change of the split, each with its
+ * reason. Return `out`. */
 char *rp_auto_split_line(const rp_auto_split *split, char out[RP_SPLIT_LINE_BYTES]);
 char *rp_auto_move_line(const rp_rebalance_move *move, char out[RP_SPLIT_LINE_BYTES]);
 
-/* Sets what the progress of a run says of its threads, if they are picked. */
+/* If the split is on, writes its numbers of threads and its predicted speed to `progress`. */
 void rp_auto_split_note(const rp_auto_split *split, rp_run_progress *progress);
 
 #endif

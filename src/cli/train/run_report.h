@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports a training to a server (reprise/runs.h) without slowing it: the trainer adds its
- * progress to a bounded queue, and a thread sends it. What does not fit into the queue, or does
- * not arrive, is dropped and counted; no failure reaches the trainer.
+/* Reports the progress of a training run to a server (reprise/runs.h) without slowing the run.
+ * The trainer adds progress to a bounded queue, and a thread of the reporter sends it. If the
+ * queue is full, or if the server cannot be reached, reports are dropped and counted; the
+ * trainer never sees an error.
  *
- * The thread also plays an episode with the latest parameters now and then, and reports its
- * states for the page to draw.
+ * The thread also plays an episode with the latest parameters from time to time, and reports
+ * its states, which the web page draws.
  *
  * Invariants, whenever mu is free:
  *   Q1  count <= RP_REPORT_QUEUE; the entries are queue[(first + i) % RP_REPORT_QUEUE];
@@ -21,44 +22,45 @@ enum { RP_REPORT_QUEUE = 64 };
 
 typedef struct rp_run_reporter rp_run_reporter;
 
-/* Strings, class and settings are borrowed until the reporter is freed. */
+/* The reporter borrows what the pointers point to until it is freed. */
 typedef struct rp_run_reporter_options {
-    const char *address;
-    const char *run; /* its name */
+    const char *address; /* of the server */
+    const char *run;     /* name of the run */
     rp_client_options client;
     const rp_env_class *env_class;
     const rp_agent_kind *kind;
     const rp_agent_settings *settings;
     uint64_t seed;
-    int64_t send_ms;    /* the longest time for one report; 0: 2,000 */
-    int64_t episode_ms; /* between episodes; 0: 5,000 */
+    int64_t send_ms;    /* timeout of one report; 0: 2,000 */
+    int64_t episode_ms; /* time between episodes; 0: 5,000 */
 } rp_run_reporter_options;
 
-/* Makes the client and starts the thread. Does no I/O itself. Returns owned. RP_INVALID (the
- * address), RP_NO_RESOURCE. */
+/* Makes a reporter, which the caller owns, and starts its thread. Does no I/O itself. Returns
+ * RP_INVALID for a wrong address. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_run_reporter_new(const rp_run_reporter_options *options,
                                            rp_run_reporter **out, rp_error *err);
 
-/* Queues a progress; `params` are the parameters to use, as rp_trainer_get_parameters() returns
- * them. Takes no longer than a copy of both. One thread. */
+/* Queues a copy of `progress`. Copies `params`, the result of rp_trainer_get_parameters(), for
+ * the next episode. Never blocks. This call and the next must come from one thread. */
 void rp_run_reporter_add(rp_run_reporter *reporter, const rp_run_progress *progress,
                          const rp_real *params);
 
-/* Sets the actors that the following reports have, at most RP_REPORT_ACTORS, with names of at
- * most 31 bytes. Before the first call there is one, "actors". The same thread. */
+/* Sets the actors that the following reports list: at most RP_REPORT_ACTORS, with names of at
+ * most 31 bytes. Before the first call, reports list a single actor named "actors". */
 void rp_run_reporter_set_actors(rp_run_reporter *reporter, const rp_run_actor *actors,
                                 size_t count);
 
+/* Totals of a reporter. */
 typedef struct rp_run_reported {
-    size_t sent, dropped; /* reports that the server has; reports that it has not */
-    size_t episodes;      /* that the server has */
-    size_t left_out; /* scalars, actors and episodes of reports that the server has, for which
-                        it had no room */
-    char why[RP_ERROR_TEXT_BYTES]; /* of the last failure; "" if there was none */
+    size_t sent, dropped; /* reports that the server accepted; reports that were dropped */
+    size_t episodes;      /* episodes that the server stored */
+    size_t left_out; /* scalars, actors and episodes in accepted reports for which the server
+                        had no room */
+    char why[RP_ERROR_TEXT_BYTES]; /* text of the last failure; "" if there was none */
 } rp_run_reported;
 
-/* Sends what is queued, for at most one send_ms, and ends the thread. `out` may be NULL. NULL
- * is fine. */
+/* Sends the queued reports, for at most send_ms in all, then ends the thread and frees the
+ * reporter. Writes the totals to `out`, which may be NULL. `reporter` may be NULL. */
 void rp_run_reporter_free(rp_run_reporter *reporter, rp_run_reported *out);
 
 #endif

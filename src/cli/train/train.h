@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of `reprise train` share: the options, the run, its outputs. */
+/* What the files of `reprise train` share: the options of the command, the state of a run, and
+ * functions for its output. */
 #ifndef RP_CLI_TRAIN_TRAIN_H
 #define RP_CLI_TRAIN_TRAIN_H
 
@@ -55,11 +56,11 @@ typedef enum rp_train_option {
     RP_TRAIN_IMAGE,
     RP_TRAIN_PROGRAM,
     RP_TRAIN_PRINT_PROGRAM,
-    RP_TRAIN_SETTINGS, /* the first setting of dqn; those that dqn has not follow */
+    RP_TRAIN_SETTINGS, /* the first of the settings in agent_flags.h */
     RP_TRAIN_OPTIONS = RP_TRAIN_SETTINGS + RP_AGENT_FLAGS,
 } rp_train_option;
 
-/* A run of the command. */
+/* The state of a training run. */
 typedef struct rp_training {
     const rp_flags *flags;
     rp_run_folder folder;
@@ -69,85 +70,93 @@ typedef struct rp_training {
     size_t log_count;
     rp_trainer *trainer;
     const char *dir;           /* --dir, or NULL */
-    rp_store *store;           /* of the trainer */
-    rp_durable *durable;       /* of the server of --serve; NULL: none */
-    rp_server *server;         /* of --serve, or NULL */
+    rp_store *store;           /* the store of the trainer */
+    rp_durable *durable;       /* the data directory that the server shows; NULL: none */
+    rp_server *server;         /* the server of --serve; NULL: none */
     rp_run_reporter *reporter; /* NULL: none */
-    bool resume, quiet, json, terminal, drawn;
-    bool is_refused; /* it has not begun, and will not */
-    bool is_brief;   /* the replay is not saved: the run cannot be resumed */
-    double shown;    /* seconds of the run when the latest plain line was printed */
-    double greedy;   /* the latest evaluation */
-    rp_curve_point *points;
+    bool resume, quiet, json, terminal, drawn; /* drawn: a progress line is on the screen */
+    bool is_refused;                           /* the run failed before it began */
+    bool is_brief; /* the replay is not saved, so the run cannot be resumed */
+    double shown;  /* seconds since the run began when the last line was printed without a
+                      terminal */
+    double greedy; /* mean return of the latest evaluation, with the greedy policy */
+    rp_curve_point *points; /* of the learning curve */
     size_t point_count, point_capacity;
     rp_auto_split split; /* of --actors auto and --learners auto */
 } rp_training;
 
-/* The value of an option, if it was given; a switch is on unless it is "false". */
+/* Return the value of an option, or NULL if it was not given; and whether a switch is on: it
+ * was given, and not as "--name=false". */
 const char *rp_train_get(const rp_training *t, size_t option);
 bool rp_train_is_on(const rp_training *t, rp_train_option option);
 
-/* Sets `*out` to the value of an option, a whole number >= `low`; leaves `*out` unchanged if
- * the option was not given. RP_INVALID. */
+/* Sets `*out` to the value of an option, which must be a whole number >= `low`. If the option
+ * was not given, leaves `*out` unchanged. RP_INVALID. */
 RP_NODISCARD rp_status rp_train_integer(const rp_training *t, rp_train_option option,
                                         int64_t low, int64_t *out, rp_problem *problem);
 
-/* Decides on folder, environment, seed and settings, and creates the folder of a new run; `env`
- * may be NULL if the run is resumed. RP_INVALID. */
+/* Sets the folder, environment, seed and settings of the run. Creates the folder if the run is
+ * new. `env` may be NULL if the run is resumed. RP_INVALID. */
 RP_NODISCARD rp_status rp_train_folder(rp_training *t, const char *env, rp_problem *problem);
 
-/* Decides on environment, seed and settings only. RP_INVALID. */
+/* Sets the environment, seed and settings only. RP_INVALID. */
 RP_NODISCARD rp_status rp_train_settings(rp_training *t, const char *env, rp_problem *problem);
 
-/* The value of the setting --learners; NULL: it was not given. */
+/* Returns the value of the setting --learners, or NULL if it was not given. */
 const char *rp_train_get_learners(const rp_training *t);
 
-/* If a number of threads is auto: picks the numbers, prints them and why, and sets the number
- * of learners. Otherwise does nothing. `algorithm` is NULL if the agent acts and learns in
- * turn. Returns the exit status. */
+/* If --actors or --learners is auto, picks both numbers of threads, prints them with the
+ * reason, and sets the number of learners. Otherwise does nothing. `algorithm` is NULL if the
+ * agent acts and learns alternately. Returns the exit status. */
 int rp_train_pick(rp_training *t, const rp_apex_algorithm *algorithm);
 
-/* Print a reason on the standard error stream, and return the exit status. */
+/* Print an error on the standard error stream and return the exit status: for wrong options,
+ * and for a failed run. */
 int rp_train_misuse(const rp_problem *problem);
 int rp_train_failed(const char *reason);
 
-/* The kinds of runs. They return the exit status. */
+/* Run a single-process agent, or an Ape-X program. Return the exit status. */
 int rp_train_agent(rp_training *t);
 int rp_train_apex(rp_training *t);
 
-/* Keeps a point of the curve, reports the progress, and shows it; `params` are the latest. */
+/* Does what rp_train_keep() does, and also shows the progress. `params` are the latest
+ * parameters. */
 void rp_train_progress(rp_training *t, const rp_run_progress *progress, const rp_real *params);
-/* Keeps a point of the curve and reports the progress. */
+/* Adds a point to the learning curve and passes the progress to the reporter. */
 void rp_train_keep(rp_training *t, const rp_run_progress *progress, const rp_real *params);
-/* Opens the CSV file and the event file; a run that is resumed has done `steps`. */
+/* Opens the CSV file and the event file. `steps` is the number of steps that a resumed run has
+ * already made. */
 RP_NODISCARD rp_status rp_train_open_logs(rp_training *t, int64_t steps, rp_error *err);
-/* Starts the server of --serve, addresses separated by commas, for `t->store`. */
+/* Starts the server of --serve for `t->store`. The value of --serve is a list of addresses,
+ * separated by commas. */
 RP_NODISCARD rp_status rp_train_serve(rp_training *t, rp_error *err);
-/* Opens the reporter to --report, or else to the server of --serve, and closes it. */
+/* Opens a reporter to the server of --report, or, if that is not given, to the server of
+ * --serve. */
 RP_NODISCARD rp_status rp_train_open_reporter(rp_training *t, rp_error *err);
 void rp_train_close_reporter(rp_training *t);
-/* Writes the parameters to the folder. */
+/* Writes the parameters to policy.safetensors in the folder. */
 RP_NODISCARD rp_status rp_train_save_policy(const rp_training *t, const rp_real *params,
                                             rp_error *err);
-/* Prints why a run is refused that has not begun: rp_train_forget() will remove its folder.
- * Returns the exit status. */
+/* Prints why the run cannot begin, and sets is_refused, so that rp_train_forget() removes the
+ * folder. Returns the exit status. */
 int rp_train_refused(rp_training *t, const char *reason);
-/* Removes the folder that a refused run has made, unless the run is resumed. Call it when all
- * files of the run are closed. */
+/* If the run was refused and is not a resumed one, removes the folder that it has made. The
+ * caller must close all files of the run first. */
 void rp_train_forget(rp_training *t);
-/* RP_INVALID: the file of --plot could not be written. The folder of the run exists. */
+/* Returns RP_INVALID if the file of --plot could not be written later. The folder of the run
+ * must exist. */
 RP_NODISCARD rp_status rp_train_check_plot(const rp_training *t, rp_error *err);
-/* Draws the curve of --plot. Returns the exit status. */
+/* Writes the learning curve to the file of --plot. Returns the exit status. */
 int rp_train_draw(const rp_training *t, double threshold);
-/* Prints that a run is solved. */
+/* Prints that the run has solved its task. */
 void rp_train_print_solved(const rp_trainer_result *result);
 /* Prints the result of a run. */
 void rp_train_print(const rp_training *t, const rp_trainer_result *result);
-/* The most columns that a line on the standard error stream may have without wrapping. */
+/* Returns how many columns a line on the standard error stream may have without wrapping. */
 int rp_train_columns(void);
-/* Frees logs, reporter and points. */
+/* Frees the logs, the reporter and the points of the curve. */
 void rp_train_close_run(rp_training *t);
-/* Frees everything, the server included. */
+/* Frees everything, including the server. */
 void rp_train_close(rp_training *t);
 
 #endif

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Ape-X programs of `reprise train`: as processes on this machine, and as job files of
+ * clusters. */
 #ifndef RP_CLI_TRAIN_TRAIN_APEX_H
 #define RP_CLI_TRAIN_TRAIN_APEX_H
 
 #include "cli/train/train.h"
 #include "reprise/rl/apex.h"
 
-/* Takes the options of a program from the flags; `*seconds` gets its time limit, 0: none.
- * RP_INVALID. */
+/* Reads the options of the program from the flags. Sets `*seconds` to its time limit, or to 0
+ * if there is none. RP_INVALID. */
 RP_NODISCARD rp_status rp_train_take_apex(const rp_training *t, rp_apex_options *out,
                                           int64_t *seconds, rp_problem *problem);
 
 enum { RP_TRAIN_MOST_SHARDS = 256 };
 
-/* Takes --shards, 1 by default. RP_INVALID. */
+/* Reads the number of shards from --shards; the default is 1. RP_INVALID. */
 RP_NODISCARD rp_status rp_train_take_shards(const rp_training *t, int64_t *out,
                                             rp_problem *problem);
 
-/* Runs `shards` servers of the replay, the learner, the evaluator and `actors` actors as
- * processes of their own, until the task is solved, the learner has seen --steps, or for
- * `seconds` (0: no limit). Starts again what dies, after a time that doubles. Returns the exit
- * status. */
+/* Runs the program with each part as its own process: `shards` servers of the replay, the
+ * learner, the evaluator and `actors` actors. The program ends when the task is solved, when
+ * the learner has seen --steps steps, or after `seconds` seconds (0: no limit). A process that
+ * fails is restarted, after a pause that doubles each time. Returns the exit status. */
 int rp_train_processes(rp_training *t, int64_t actors, int64_t shards, int64_t seconds);
 
-/* Writes the program as a job file of a cluster to the standard output. Returns the exit
- * status. */
+/* Writes the program to the standard output, as a job file of a cluster (cluster_files.h).
+ * Returns the exit status. */
 int rp_train_export(rp_training *t, int64_t actors, int64_t seconds);
 
 #endif

@@ -1,41 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The findings of `reprise tune` as text, JSON and SVG. Pure. */
+/* Prints the results of `reprise tune` as text, JSON and SVG. A split is how many threads act
+ * and how many learn. Pure functions. */
 #ifndef RP_CLI_TRAIN_TUNE_PRINT_H
 #define RP_CLI_TRAIN_TUNE_PRINT_H
 
 #include "cli/text/text_buffer.h"
 #include "reprise/rl/profile.h"
 
-/* A split; steps a second by the curves, and measured as a whole (NaN: not measured). */
+/* A split with its speed in steps per second: `model` is computed from the curves, `measured`
+ * comes from a run with this split, and is NaN without such a run. */
 typedef struct rp_tune_row {
     int64_t actors, learners;
     double model, measured;
 } rp_tune_row;
 
-/* Borrows everything. */
+/* What to print. Borrows all of it. */
 typedef struct rp_tune_report {
     const char *agent, *env;
     const rp_profile_curves *curves;
-    rp_split_options problem; /* of these curves */
+    rp_split_options problem; /* for which the split was picked, with these curves */
     rp_split pick;
-    rp_tune_row *rows; /* all that fit */
+    rp_tune_row *rows; /* all splits that fit the number of cores */
     size_t row_count;
-    const char *command; /* to train with the pick */
+    const char *command; /* command line that trains with the pick */
 } rp_tune_report;
 
-/* Writes all splits that fit, at most `capacity`, without measurements, and returns their
- * number. */
+/* Writes all splits that fit the number of cores, at most `capacity`, with `measured` NaN.
+ * Returns their number. */
 size_t rp_tune_rows(const rp_split_options *problem, rp_tune_row *out, size_t capacity);
 
-/* Sorts rows, the best first: measured ones by what was measured, then others by the curves. */
+/* Sorts rows by speed, the fastest first: first the rows that were measured, by `measured`,
+ * then the others, by `model`. */
 void rp_tune_sort(rp_tune_row *rows, size_t count);
 
-/* Returns the row that was measured best, and the share of its rate that the pick made, 0 to 1.
- * NULL if the pick or all others were not measured. */
+/* Returns the row with the highest measured speed, and sets `*share` to the pick's measured
+ * speed divided by it. Returns NULL if the pick was not measured. */
 const rp_tune_row *rp_tune_best(const rp_tune_report *report, double *share);
 
-/* Write the report. The text has the curves with bars as a plot, at most `most` of the splits,
- * the best first, and the command. The SVG has the curves in steps a second. */
+/* Append the report to `out`. The text contains the curves as bars, the first `most` rows and
+ * the command. The SVG shows the curves in steps per second. */
 void rp_tune_text(rp_text_buffer *out, const rp_tune_report *report, size_t most);
 void rp_tune_json(rp_text_buffer *out, const rp_tune_report *report);
 void rp_tune_svg(rp_text_buffer *out, const rp_tune_report *report);

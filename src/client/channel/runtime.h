@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime: the threads of all clients of a process. One thread runs the network loop; a few
- * workers compress and decode. They start with the first client and end with the last.
+/* The runtime: the threads that all clients of a process share. One thread runs the network
+ * loop (net/loop.h). A few workers compress and decode. The threads start with the first client
+ * and end with the last.
  *
- * After fork() the child has none of these threads: rp_runtime_get() starts new ones there.
- * Objects of the parent are recognised by their generation. */
+ * After fork(), the child has none of these threads, and rp_runtime_get() starts new ones
+ * there. Each process has a number, its generation, by which objects of the parent are
+ * recognised in the child. */
 #ifndef RP_CLIENT_CHANNEL_RUNTIME_H
 #define RP_CLIENT_CHANNEL_RUNTIME_H
 
@@ -13,7 +15,7 @@ typedef struct rp_runtime rp_runtime;
 
 /* Gets the runtime of this process and takes a reference. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_runtime_get(rp_runtime **out, rp_error *err);
-/* Drops a reference. NULL is fine. Must not be called on a thread of the runtime. */
+/* Releases a reference. NULL is fine. Must not be called on a thread of the runtime. */
 void rp_runtime_put(rp_runtime *runtime);
 
 /* Returns the generation of this process, never 0. The child of a fork has another generation
@@ -26,14 +28,17 @@ void rp_runtime_lock_clients(void);
 void rp_runtime_unlock_clients(void);
 
 rp_loop *rp_runtime_loop(rp_runtime *runtime);
-/* Runs `run` on the loop thread and waits for it. Must not be called on that thread. */
+/* Calls run(arg) on the loop thread and waits until it returns. Must not be called on that
+ * thread. */
 void rp_runtime_run_on_loop(rp_runtime *runtime, void (*run)(void *arg), void *arg);
 
-/* A buffer to read into, valid until the next callback of the loop. */
 enum { RP_RUNTIME_READ_BYTES = 256 << 10 };
+/* Returns a buffer of RP_RUNTIME_READ_BYTES bytes to read into, valid until the next callback
+ * of the loop. */
 uint8_t *rp_runtime_read_buffer(rp_runtime *runtime);
 
-/* Embed it; zero-initialise it and set run. */
+/* A callback at the end of a turn of the loop. The caller embeds the struct, zero-initialises
+ * it and sets `run`. */
 typedef struct rp_at_turn_end rp_at_turn_end;
 struct rp_at_turn_end {
     void (*run)(rp_at_turn_end *end);
@@ -41,22 +46,22 @@ struct rp_at_turn_end {
     bool queued;                 /* private */
 };
 
-/* Queues end->run, to be called once at the end of this turn of the loop. A callback that runs
- * there may queue further ones, which still run in this turn. Does nothing if `end` is queued
- * already. */
+/* Queues end->run, to be called once at the end of this turn of the loop. Such a callback may
+ * queue others, which run in the same turn. Does nothing if `end` is queued already. */
 void rp_runtime_at_turn_end(rp_runtime *runtime, rp_at_turn_end *end);
 /* Removes `end` from the queue, if it is queued. */
 void rp_runtime_forget_turn_end(rp_runtime *runtime, rp_at_turn_end *end);
 
-/* Embed it and set run. Its memory must stay valid until run has been called. */
+/* A job for the workers. The caller embeds the struct and sets `run`. The memory must stay
+ * valid until `run` has been called. */
 typedef struct rp_job rp_job;
 struct rp_job {
     void (*run)(rp_job *job);
     rp_job *next; /* private */
 };
 
-/* Queues job->run for the workers, which take jobs in order of submission and run several at a
- * time. Any thread. */
+/* Queues job->run for the workers. They start jobs in the order of submission and run several
+ * at a time. Any thread may call this. */
 void rp_runtime_submit(rp_runtime *runtime, rp_job *job);
 size_t rp_runtime_workers(const rp_runtime *runtime);
 

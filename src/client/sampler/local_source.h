@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A source of samples of a table in this process, without a copy and without a blocked thread.
+/* A source (source.h) of samples of a table in this process. No data is copied, and no thread
+ * is blocked.
  *
  * Workers of the runtime draw the samples, in batches that double in size. If the rate limiter
- * refuses, the draw is parked in the table. The source looks up the table at each draw until it
- * finds the table, and again after the table was dropped: a table may be created later than its
- * source, or be replaced. */
+ * delays a draw, the draw waits in the table and the worker goes on. The table may be created
+ * later than the source, or be replaced. The source therefore looks the table up at each draw
+ * until it exists, and again after it was dropped. */
 #ifndef RP_CLIENT_SAMPLER_LOCAL_SOURCE_H
 #define RP_CLIENT_SAMPLER_LOCAL_SOURCE_H
 
@@ -12,8 +13,8 @@
 #include "client/sampler/source.h"
 #include "reprise/store.h"
 
-/* Runtime and store must outlive the source. RP_INVALID, RP_NO_RESOURCE. Returns owned: close
- * it. */
+/* Opens a source, which the caller must close. The runtime and the store must outlive the
+ * source. RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_local_source_open(const rp_allocator *alloc, rp_runtime *runtime,
                                             rp_store *store, const rp_source_options *options,
                                             const rp_source_events *events, rp_source **out,

@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a sampler, shared by the files that implement it:
+/* The struct of a sampler (reprise/sampler.h) and its internal functions, for
  *
  *   sampler_calls.c    create and free, threads that wait for samples
  *   sampler_lanes.c    prefetched samples, the order of delivery, requests to sources
  *   sampler_events.c   callbacks of the sources; states of the shards
- *   batch.c            batches; batch_decode.c: their decoding
+ *   batch.c            batches; batch_decode.c decodes them
  *   sampler_stack.c    samples that are decoded as they arrive
  *
- * Prefetched samples are in lanes: one for each shard, or, with `ordered`, one for each source.
+ * A sampler gets samples from sources (source.h), and prefetches them into queues, called
+ * lanes. Each shard has a lane; with the option `ordered`, each source has one. A feeder is a
+ * source with the lane that it fills.
  *
  *   sources --on_samples--> lanes --take--> callers
  *      ^                      |
  *      +-------- want <-------+  credit: the requested and prefetched samples of a lane never
  *                                exceed max_in_flight times the number of its sources
  *
- * With one lane, or if shards take turns without `ordered`, callers get the samples that have
- * arrived. Otherwise a schedule says from which lane each of the next samples comes. It is
- * drawn in advance from the seeded generator, as far as the lanes have room, and samples are
- * requested as they are scheduled. So servers draw no sample that is not delivered, and the
- * order does not depend on which response arrives first.
+ * If there is one lane, or if shards take turns without `ordered`, callers get the samples in
+ * the order of their arrival. Otherwise, a schedule says from which lane each of the next
+ * samples comes. The schedule is drawn in advance from the seeded random generator, as far as
+ * the lanes have room. Samples are requested according to the schedule. Therefore servers draw
+ * no sample that is not delivered, and the order does not depend on which response arrives
+ * first.
  *
  * Invariants, whenever mu is free:
  *   S1  `wanted` of a lane is the sum of `wanted` of its feeders, and wanted + ready <=
- *       capacity; samples that a source delivers beyond its requests are dropped;
+ *       capacity. If a source delivers more samples than were requested, the excess is
+ *       dropped;
  *   S2  `picks` of a lane is the number of its entries in the schedule, at most `capacity`;
- *   S3  the queue of waiters is in order of arrival; only the first takes samples. */
+ *   S3  waiters are in order of arrival, and only the first of them takes samples. */
 #ifndef RP_CLIENT_SAMPLER_SAMPLER_INSIDE_H
 #define RP_CLIENT_SAMPLER_SAMPLER_INSIDE_H
 
@@ -34,43 +38,44 @@
 #include "util/mutex.h"
 #include "util/rng.h"
 
-/* How the lane of the next sample is found. */
+/* How the sampler chooses the lane of the next sample. */
 typedef enum rp_sampler_mode {
-    RP_MODE_UNKNOWN, /* several shards whose states are not known yet */
+    RP_MODE_UNKNOWN, /* not known yet: there are several shards, whose states are not known */
     RP_MODE_ANY,     /* any lane that has a sample, in turns */
-    RP_MODE_WEIGHTS, /* scheduled: shards by their weights */
-    RP_MODE_UNIFORM, /* scheduled: random streams of one shard */
-    RP_MODE_TURNS,   /* scheduled: lanes one after the other */
+    RP_MODE_WEIGHTS, /* by the schedule: shards at random, in proportion to their weights */
+    RP_MODE_UNIFORM, /* by the schedule: streams of the only shard, uniformly at random */
+    RP_MODE_TURNS,   /* by the schedule: lanes in turns */
 } rp_sampler_mode;
 
-/* One source. */
+/* A source and its requests. */
 typedef struct rp_feeder {
     rp_sampler *sampler;
     rp_source *source;
     size_t lane;
-    size_t wanted;  /* samples requested and not delivered, `ask` included */
-    size_t ask;     /* samples to request once the lock is released */
+    size_t wanted;  /* samples requested but not delivered, including `ask` */
+    size_t ask;     /* samples to request when the lock is released */
     bool unreached; /* its server cannot be reached */
 } rp_feeder;
 
+/* A queue of prefetched samples. */
 typedef struct rp_lane {
     size_t shard;
     size_t first_feeder, feeder_count;
-    rp_sample *ring; /* of `capacity` */
-    size_t capacity, first, ready;
-    size_t wanted;
-    size_t picks;
-    size_t unreached; /* feeders whose server cannot be reached */
-    bool gone;        /* the shard has no such table, according to its last state */
+    rp_sample *ring;               /* ring buffer of `capacity` samples */
+    size_t capacity, first, ready; /* first: index of the first of `ready` samples */
+    size_t wanted;                 /* S1 */
+    size_t picks;                  /* S2 */
+    size_t unreached;              /* feeders whose server cannot be reached */
+    bool gone;                     /* by its latest state, the shard does not have the table */
 } rp_lane;
 
 /* An entry of the schedule. */
 typedef struct rp_lane_pick {
     size_t lane;
-    double share; /* probability with which its shard was picked */
+    double share; /* probability with which the lane's shard was picked */
 } rp_lane_pick;
 
-/* Samples that a call took and gave back: the next call gets them. */
+/* Samples that a call has taken and given back. The next call gets them. */
 typedef struct rp_returned rp_returned;
 struct rp_returned {
     rp_returned *next;
@@ -85,19 +90,19 @@ struct rp_sampler_waiter {
     rp_cond cv;
     rp_cancel_link link;
     rp_sampler_waiter *prev, *next;
-    size_t lacking; /* of a direct sampler: samples that it lacks and has had requested */
-    bool in_line, cancelled;
+    size_t lacking; /* if is_direct: samples that the thread needs and that were requested */
+    bool in_line, cancelled; /* in_line: this is in the queue of waiters */
 };
 
-/* What a server said last about samples that wait. */
+/* The latest answer of a server why samples wait. */
 typedef struct rp_sampler_reason {
-    int64_t asked_ns; /* 0: never */
-    int64_t taken;    /* samples that were taken by then */
+    int64_t asked_ns; /* time of the question; 0: never asked */
+    int64_t taken;    /* number of samples taken by then */
     char text[RP_ERROR_TEXT_BYTES];
 } rp_sampler_reason;
 
 struct rp_sampler {
-    /* constant */
+    /* These fields are constant: */
     rp_allocator alloc;
     rp_runtime *runtime;
     uint64_t generation; /* of the process that created the sampler */
@@ -108,8 +113,7 @@ struct rp_sampler {
     size_t max_in_flight;
     size_t lane_count, feeder_count;
     rp_stack_pool *pool;
-    bool is_direct;    /* callers draw from the only source, which is idle while none waits; set
-                          before samples are requested */
+    bool is_direct;    /* there is one source, which prefetches nothing: callers draw from it */
     rp_cancel *cancel; /* ends a weighing in progress (rp_sampler_weigh_locked()) */
 
     rp_mutex mu;   /* rank 82 */
@@ -118,27 +122,29 @@ struct rp_sampler {
     rp_feeder *feeders RP_GUARDED_BY(mu);
     rp_sampler_mode mode RP_GUARDED_BY(mu);
     rp_rng rng RP_GUARDED_BY(mu);
-    size_t turn RP_GUARDED_BY(mu); /* the lane that comes next */
+    size_t turn RP_GUARDED_BY(mu); /* the next lane, if lanes take turns */
     rp_lane_pick *schedule RP_GUARDED_BY(mu);
     size_t schedule_capacity, schedule_first, schedule_count RP_GUARDED_BY(mu);
     rp_lane_pick next_pick RP_GUARDED_BY(mu); /* the next entry, whose lane was full */
     bool has_next_pick RP_GUARDED_BY(mu);
-    /* The columns of the items of the last stack, for the next one; NULL: none, or in use. */
+    /* The columns of the items in the latest stack, kept for the next one. NULL: none, or in
+     * use. */
     rp_trajectory_column *known RP_GUARDED_BY(mu);
     size_t known_count RP_GUARDED_BY(mu);
-    int64_t taken RP_GUARDED_BY(mu); /* samples so far, for options.max_samples */
+    int64_t taken RP_GUARDED_BY(mu); /* samples taken so far, for options.max_samples */
     rp_sampler_reason reason RP_GUARDED_BY(mu);
     rp_returned *returned RP_GUARDED_BY(mu);
     rp_sampler_waiter *first, *last RP_GUARDED_BY(mu);
-    size_t inside RP_GUARDED_BY(mu);  /* threads that use the sampler: free waits for them */
-    bool is_asking RP_GUARDED_BY(mu); /* one of these threads calls `want` of the sources */
+    size_t inside RP_GUARDED_BY(mu);  /* threads that use the sampler; rp_sampler_free() waits
+                                         for them */
+    bool is_asking RP_GUARDED_BY(mu); /* one of these threads calls want() of the sources */
     bool started RP_GUARDED_BY(mu);   /* all sources are open */
     bool closed RP_GUARDED_BY(mu);
-    rp_status end RP_GUARDED_BY(mu);    /* RP_OK: not ended */
+    rp_status end RP_GUARDED_BY(mu);    /* RP_OK: the sampler has not ended */
     char end_text[RP_ERROR_TEXT_BYTES]; /* guarded by mu */
-    /* When a sample came or a wait began; times at which no call waited are left out. */
+    /* When a sample last came or a wait began. Times in which no call waits do not count. */
     int64_t last_sample_ns RP_GUARDED_BY(mu);
-    int64_t waited_ns RP_GUARDED_BY(mu); /* since a sample came, if no call waits now */
+    int64_t waited_ns RP_GUARDED_BY(mu); /* if no call waits: time waited since a sample came */
 
     rp_shard_state *states RP_GUARDED_BY(mu);
     rp_shard_state *fresh; /* used by weigh_job only */
@@ -152,71 +158,76 @@ struct rp_sampler {
 
 /* Allocates lanes, feeders and the schedule. RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_sampler_make_lanes(rp_sampler *s, size_t streams, rp_error *err);
-/* Releases the samples in the lanes and frees the lanes. Works after a failed allocation. */
+/* Releases the samples in the lanes and frees the lanes. May be called after
+ * rp_sampler_make_lanes() has failed. */
 void rp_sampler_free_lanes(rp_sampler *s);
 
-/* Takes up to `capacity` samples. Returns their number. */
+/* Takes up to `capacity` samples that have arrived. Returns their number. */
 size_t rp_sampler_take_locked(rp_sampler *s, rp_sample *out, size_t capacity)
     RP_REQUIRES(s->mu);
-/* Returns true if rp_sampler_take_locked() would give a sample. */
+/* Returns true if rp_sampler_take_locked() would return a sample. */
 bool rp_sampler_has_samples_locked(const rp_sampler *s) RP_REQUIRES(s->mu);
-/* Returns true if the next sample may come from this lane and has not arrived. */
+/* Returns true if the next sample has not arrived and may come from this lane. */
 bool rp_sampler_awaits_locked(const rp_sampler *s, size_t lane) RP_REQUIRES(s->mu);
 /* Returns true if samples may come from the lane. */
 bool rp_sampler_is_open_locked(const rp_sampler *s, const rp_lane *lane) RP_REQUIRES(s->mu);
-/* Returns true if there is a lane to pick. */
+/* Returns true if there is a lane that the schedule can pick. */
 bool rp_sampler_can_pick_locked(const rp_sampler *s) RP_REQUIRES(s->mu);
-/* Puts samples into a lane. Returns how many fit. */
+/* Puts samples into a lane, as far as there is room. Returns how many were put. */
 size_t rp_lane_push(rp_lane *lane, const rp_sample *samples, size_t count);
-/* Removes the lane's entries from the schedule whose samples have not arrived. */
+/* Removes from the schedule those entries of the lane whose samples have not arrived. */
 void rp_sampler_drop_picks_locked(rp_sampler *s, size_t lane) RP_REQUIRES(s->mu);
-/* Counts samples that were requested of a feeder and were delivered or forgotten. */
+/* Subtracts `count` samples, which were delivered or forgotten, from the requests of a
+ * feeder. */
 void rp_sampler_uncount_locked(rp_sampler *s, rp_feeder *feeder, size_t count)
     RP_REQUIRES(s->mu);
-/* Computes how many samples to request and requests them. Releases the lock meanwhile. */
+/* Computes how many samples to request, and requests them. Releases the lock in between. */
 void rp_sampler_credit_locked(rp_sampler *s) RP_REQUIRES(s->mu);
 /* Returns true if S1, S2 and S3 hold. */
 bool rp_sampler_is_valid_locked(const rp_sampler *s) RP_REQUIRES(s->mu);
 
-extern const rp_source_events rp_sampler_events; /* `user` is a feeder */
+extern const rp_source_events rp_sampler_events; /* the argument `user` is a feeder */
 
-/* Starts to query the states of the shards (a weighing) if that is due. Returns the time at
- * which the next weighing is due. */
+/* A weighing queries the states of the shards. Starts a weighing if one is due. Returns the
+ * time at which the next is due. */
 int64_t rp_sampler_weigh_locked(rp_sampler *s, int64_t now_ns) RP_REQUIRES(s->mu);
 void rp_sampler_run_weighing(rp_job *job);
 
-/* Ends the sampler: every later call returns this status. */
+/* Ends the sampler: all later calls return this status. */
 void rp_sampler_end_locked(rp_sampler *s, rp_status status, const char *text)
     RP_REQUIRES(s->mu);
-/* Wakes the first waiter if there is a sample. */
+/* Wakes the first waiter if a sample can be taken. */
 void rp_sampler_wake_locked(rp_sampler *s) RP_REQUIRES(s->mu);
-/* Counts a thread in `inside`. Returns false if the sampler is closed. */
+/* Begin and end the use of the sampler by a thread, which s->inside counts. The first returns
+ * false if the sampler is closed. */
 bool rp_sampler_enter_locked(rp_sampler *s) RP_REQUIRES(s->mu);
 void rp_sampler_leave_locked(rp_sampler *s) RP_REQUIRES(s->mu);
 
-/* Begin and end a call that uses the sampler more than once: rp_sampler_free() waits for its
- * end.
- * RP_PRECONDITION (in the child of a fork), RP_CANCELLED (closed). */
+/* Begin and end a call that uses the sampler several times; rp_sampler_free() waits for its
+ * end. The first returns RP_PRECONDITION in the child of a fork, or RP_CANCELLED if the sampler
+ * is closed. */
 rp_status rp_sampler_begin_call(rp_sampler *s, rp_error *err);
 void rp_sampler_end_call(rp_sampler *s);
 
-/* Waits for and takes `least` to `capacity` consecutive samples. Sets `*count` in every case;
- * the caller owns the `*count` samples, even after an error. */
+/* Waits for `least` samples, and takes at least so many, at most `capacity`, consecutive
+ * samples. Always sets `*count`. The caller owns the `*count` samples, even after an error. */
 rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t capacity,
                            size_t *count, rp_wait wait, rp_error *err);
-/* Returns true if the sampler has ended and is not closed: no more samples will arrive. */
+/* Returns true if the sampler has ended but is not closed. No more samples will arrive then. */
 bool rp_sampler_is_over(rp_sampler *s);
-/* Gives samples of rp_sampler_fetch() back to the sampler: the next call gets them. Takes
- * `returned`. */
+/* Gives samples of rp_sampler_fetch() back to the sampler, for the next call. Takes ownership
+ * of `returned`. */
 void rp_sampler_return(rp_sampler *s, rp_returned *returned);
 
+/* Returns RP_INVALID if `size` is not a valid number of samples for a batch. */
 rp_status rp_batch_check_size(const rp_sampler *s, size_t size, rp_error *err);
-/* Compares a column of item `index` with that of item 0 in everything but the length.
- * RP_INVALID, naming the difference. */
+/* Checks that a column of item `index` equals that of item 0 in everything except the length.
+ * Otherwise returns RP_INVALID, and the error text describes the difference. */
 rp_status rp_batch_check_column(size_t index, size_t column, const rp_trajectory_column *own,
                                 const rp_trajectory_column *first, rp_error *err);
 
-/* Puts the name of the table before a text about an item. Returns `st`. */
+/* Inserts the name of the table at the beginning of an error text about an item. Returns
+ * `st`. */
 rp_status rp_batch_name_table(const rp_sampler *s, rp_status st, rp_error *err);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue of items from writers to the loop of a sink: any thread puts items, the loop takes
- * all of them at once.
+/* An inbox: the queue through which writers pass items to the network loop of a sink (sink.h).
+ * Any thread puts items; the loop takes all of them at once.
  *
- * A post wakes the loop; one is enough for any number of items. While the loop will run soon
- * anyway (it "is near"), a few items do not need a post: they wait until there are many, or
- * until a caller claims them. A function below that says "must wake the loop" makes its caller
- * responsible for the post.
+ * A post is a message that wakes the loop. One post is enough for any number of items. If the
+ * loop will run soon anyway, it "is near": a few items then need no post. Such items wait until
+ * there are many, or until a caller claims them. Some functions report that the caller must
+ * wake the loop; the caller must then send the post.
  *
  * Invariants, while the lock is free:
- *   B1  if items wait, no room is reserved and the loop has finished the items it took before,
- *       then a post is pending, or the loop is near, or a caller has claimed the items and is
- *       about to take them;
+ *   B1  if items wait, no room is reserved, and the loop has finished the items that it took
+ *       before, then one of these holds: a post is pending, the loop is near, or a caller has
+ *       claimed the items and is about to take them;
  *   B2  count + reserved <= capacity, and taken_count <= taken_capacity. */
 #ifndef RP_CLIENT_SINK_INBOX_H
 #define RP_CLIENT_SINK_INBOX_H
@@ -21,48 +21,50 @@
 typedef struct rp_inbox {
     rp_allocator alloc;
 
-    /* used by the loop thread only */
+    /* Only the loop thread uses these: the items that it has taken. */
     rp_sink_item *taken;
     size_t taken_count, taken_capacity;
 
     rp_mutex mu; /* rank 84; guards the fields below */
     rp_sink_item *waiting RP_GUARDED_BY(mu);
     size_t count RP_GUARDED_BY(mu), capacity RP_GUARDED_BY(mu);
-    size_t bytes RP_GUARDED_BY(mu); /* of `waiting` */
-    size_t
-        reserved RP_GUARDED_BY(mu); /* items to come; the loop takes none until they are in */
+    size_t bytes RP_GUARDED_BY(mu); /* of the items in `waiting` */
+    size_t reserved
+        RP_GUARDED_BY(mu); /* items of the reservation; if not 0, the loop takes none */
     bool is_near RP_GUARDED_BY(mu), is_posted RP_GUARDED_BY(mu);
 } rp_inbox;
 
 void rp_inbox_init(rp_inbox *box, const rp_allocator *alloc);
-/* Releases the items that are left. */
+/* Releases the remaining items. */
 void rp_inbox_deinit(rp_inbox *box);
 
-/* Puts items and takes their references. Returns false, with none put, if there is no memory.
- * `*wakes` says whether the caller must wake the loop. */
+/* Puts items and takes over their references. Sets `*wakes` to whether the caller must wake the
+ * loop. If memory runs out, puts no item and returns false. */
 RP_NODISCARD bool rp_inbox_put(rp_inbox *box, const rp_sink_item *items, size_t count,
                                bool *wakes);
-/* Reserves room for items that the caller puts next. Until then other threads may put items,
- * but the loop takes none. One caller at a time. Returns false if there is no memory. */
+/* Reserves room for `count` items that the caller puts next. Until then, other threads may put
+ * items, and the loop takes none. Only one caller at a time may have a reservation. Returns
+ * false if memory runs out. */
 RP_NODISCARD bool rp_inbox_reserve(rp_inbox *box, size_t count);
-/* Puts all items for which room was reserved, or none: a `count` of 0 cancels the reservation.
- * Returns true if the caller must wake the loop. */
+/* Puts the items for which room was reserved, all of them. A `count` of 0 cancels the
+ * reservation instead. Returns true if the caller must wake the loop. */
 RP_NODISCARD bool rp_inbox_put_reserved(rp_inbox *box, const rp_sink_item *items, size_t count);
-/* Returns true if `least` items wait and no post is pending: the caller wakes the loop, or
- * takes the items itself as a guest of the loop. */
+/* Claims the items: returns true if at least `least` items wait and no post is pending. The
+ * caller must then wake the loop, or take the items itself as a guest of the loop
+ * (net/loop.h). */
 RP_NODISCARD bool rp_inbox_claim(rp_inbox *box, size_t least);
+/* Returns true if a post is pending. */
 bool rp_inbox_is_posted(rp_inbox *box);
 
-/* Call it before rp_inbox_take() when the post has arrived, or when the caller that claimed the
- * items runs the loop. */
+/* Records that the post has arrived, or that the caller that claimed the items now runs the
+ * loop. Must be called before rp_inbox_take(). */
 void rp_inbox_on_posted(rp_inbox *box);
-/* Sets whether the loop will run soon. Returns true if the caller must wake it. */
+/* Sets whether the loop is near. Returns true if the caller must wake the loop. */
 RP_NODISCARD bool rp_inbox_set_near(rp_inbox *box, bool is_near);
-/* Takes all waiting items; if rp_inbox_done() was not called since the last take, returns the
- * items of that take again. `*items` is valid until rp_inbox_done(). Returns the number of
- * items. */
+/* Takes all waiting items, and returns their number. `*items` is valid until rp_inbox_done().
+ * Without an rp_inbox_done() since the last take, returns the items of that take again. */
 size_t rp_inbox_take(rp_inbox *box, const rp_sink_item **items);
-/* Ends a take: the caller owns the references of the items that were taken. */
+/* Ends a take. The caller now owns the references of the items that were taken. */
 void rp_inbox_done(rp_inbox *box);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sink over several servers that are shards of the same tables.
+/* A sink (sink.h) over several servers, which are shards of the same tables.
  *
- * Each item goes to one server, round robin or by a hash of its key. A shard that cannot be
- * reached gets no new items while another can be reached. Its unsettled items are of two kinds.
- * Items that were never written to a connection cannot have been inserted: they go to the other
- * shards at once. Items that were written may have been inserted: they wait for the shard, and
- * are sent again when it is back.
+ * Each item goes to one shard, round robin or by a hash of its key. A shard that cannot be
+ * reached gets no new items if another can be reached. Its unsettled items are of two kinds.
+ * Items that were never written to a connection cannot have been inserted, so they go to the
+ * other shards at once. Items that were written may have been inserted, so they wait for the
+ * shard and are sent again when it is back.
  *
- * After `give_up_ms` these items go to the other shards, too, under the same keys. If the shard
- * had inserted some of them and comes back with its data, these items are in two shards.
- * Priority updates and deletes go to all shards, so the two copies stay equal, but such an item
- * is sampled twice as often as it should be. */
+ * If the shard stays away for `give_up_ms`, the waiting items go to the other shards under the
+ * same keys. If the shard had inserted some of them and comes back with its data, these items
+ * are in two shards. Priority updates and deletes go to all shards, so both copies have the
+ * same priority. Such an item is sampled twice as often as it should be. */
 #ifndef RP_CLIENT_SINK_SHARD_SINK_H
 #define RP_CLIENT_SINK_SHARD_SINK_H
 
@@ -20,12 +20,12 @@
 typedef struct rp_shard_options {
     rp_spread spread;
     int64_t give_up_ms; /* how long an unreachable shard keeps its items; 0: 30,000 */
-    uint64_t seed;      /* of the hash; also selects the first shard of the round robin */
+    uint64_t seed;      /* of the hash; also chooses the first shard of the round robin */
 } rp_shard_options;
 
-/* Takes ownership of `count` (>= 1) sinks of rp_remote_sink_new(); on failure they still belong
- * to the caller. Each of these sinks calls on_settled of its own events. Must not be called on
- * the loop thread. Returns an owned sink, which the caller must close. RP_NO_RESOURCE. */
+/* Creates a sink over `count` >= 1 results of rp_remote_sink_new(), which it owns on success.
+ * The caller must close *out. Each of the inner sinks calls on_settled of its own events. Must
+ * not be called on the loop thread. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_shard_sink_new(rp_sink *const *sinks, size_t count,
                                          rp_runtime *runtime, const rp_allocator *alloc,
                                          const rp_shard_options *options, rp_sink **out,

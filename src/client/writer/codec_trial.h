@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides whether the codec is tried on the next chunk of a column. Once two chunks in a row
- * have not become smaller, the next ones are stored as they are: 3, 7, 15, 31, then 63 of them
- * before one is tried again. So data that become compressible are soon compressed. Also keeps
- * the template of a stored chunk of one row, with which the next such chunk is made.
+/* Decides whether the codec is tried on the next chunk of a column. Once compression has not
+ * made two chunks in a row smaller, the next chunks are stored uncompressed. After 3 such
+ * chunks, then after 7, 15, 31, and always after 63, one chunk is tried again, so data that
+ * become compressible are soon compressed. The struct also keeps the template of an
+ * uncompressed chunk of one row, from which the next such chunk is made quickly.
  *
- * A plain value; zeroed, it has no experience. One thread asks, another one may record. */
+ * A zeroed struct is a valid start. One thread asks what to do; another thread may record
+ * results at the same time. */
 #ifndef RP_CLIENT_WRITER_CODEC_TRIAL_H
 #define RP_CLIENT_WRITER_CODEC_TRIAL_H
 
@@ -15,20 +17,21 @@
 #include "chunk/template.h"
 
 enum {
-    RP_TRIAL_SURE = 2, /* chunks in a row that did not become smaller */
-    RP_TRIAL_MOST = 6, /* bound of stored_run: at most 2^6 - 1 chunks are not tried */
+    RP_TRIAL_SURE = 2, /* tried chunks in a row that did not become smaller */
+    RP_TRIAL_MOST = 6, /* bound of stored_run: at most 2^6 - 1 chunks in a row are not tried */
 };
 
 typedef struct rp_codec_trial {
-    /* Tried chunks since the last that became smaller, at most RP_TRIAL_MOST. Relaxed, as is
-     * has_template: an old value is fine. */
+    /* Number of tried chunks since the last one that became smaller, at most RP_TRIAL_MOST.
+     * This and has_template are accessed with relaxed order, because an old value does no
+     * harm. */
     atomic_uint_least32_t stored_run;
-    uint32_t untried; /* chunks before the next that is tried; used by the thread that asks */
-    atomic_bool has_template;   /* once set, `template` stays as it is */
+    uint32_t untried; /* chunks to store before the next trial. Used by the asking thread */
+    atomic_bool has_template;   /* once this is set, `template` never changes */
     rp_chunk_template template; /* guarded by the owner's lock */
 } rp_codec_trial;
 
-/* Must not be called while another thread uses the value. */
+/* Restores the zeroed state. Must not be called while another thread uses the struct. */
 static inline void rp_codec_trial_reset(rp_codec_trial *t)
 {
     atomic_store_explicit(&t->stored_run, 0, memory_order_relaxed);
@@ -37,13 +40,14 @@ static inline void rp_codec_trial_reset(rp_codec_trial *t)
     t->template.rows_bytes = 0;
 }
 
-/* Returns true if there is a template: read it with the owner's lock. */
+/* Returns true if there is a template. To read the template, the caller must hold the owner's
+ * lock. */
 static inline bool rp_codec_trial_has_template(const rp_codec_trial *t)
 {
     return atomic_load_explicit(&t->has_template, memory_order_relaxed);
 }
 
-/* Returns true if the next chunk is to be stored as it is. */
+/* Returns true if the caller must store the next chunk uncompressed. */
 static inline bool rp_codec_trial_skips(rp_codec_trial *t)
 {
     uint32_t run = atomic_load_explicit(&t->stored_run, memory_order_relaxed);
@@ -57,7 +61,7 @@ static inline bool rp_codec_trial_skips(rp_codec_trial *t)
     return false;
 }
 
-/* Records a tried chunk. The caller holds the owner's lock. */
+/* Records the result of trying the codec on a chunk. The caller must hold the owner's lock. */
 static inline void rp_codec_trial_record(rp_codec_trial *t, const rp_chunk *chunk)
 {
     uint32_t run = atomic_load_explicit(&t->stored_run, memory_order_relaxed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step writer over a trajectory writer. */
+/* The internal interface of step writers (reprise/step_writer.h), which are built on trajectory
+ * writers. */
 #ifndef RP_CLIENT_WRITER_STEP_WRITER_H
 #define RP_CLIENT_WRITER_STEP_WRITER_H
 
@@ -8,17 +9,19 @@
 
 enum { RP_STEP_IN_FLIGHT = 25 }; /* default of rp_step_writer_options.max_in_flight */
 
-/* Derives the options of the underlying trajectory writer from those of a step writer.
+/* Computes the options of the underlying trajectory writer from those of a step writer.
  * RP_INVALID. */
 RP_NODISCARD rp_status rp_step_writer_under(const rp_step_writer_options *options,
                                             rp_trajectory_writer_options *out, rp_error *err);
 
-/* Creates a step writer; takes `writer` on RP_OK. RP_NO_RESOURCE. */
+/* Creates a step writer over `writer`. On RP_OK, the step writer owns `writer`.
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_step_writer_open(rp_trajectory_writer *writer,
                                            const rp_step_writer_options *options,
                                            rp_step_writer **out, rp_error *err);
 
-/* Returns row `row` of a tensor of rank >= 1. Borrows its data. */
+/* Returns row `row` of a tensor, whose rank must be >= 1. The result borrows the tensor's
+ * data. */
 rp_tensor rp_tensor_row(const rp_tensor *tensor, int64_t row);
 
 #endif
