@@ -63,8 +63,7 @@ typedef enum rp_intake_verdict {
     RP_INTAKE_SLOW, /* I4 or I5: end the connection */
 } rp_intake_verdict;
 
-/* Applies I3 to I5. `grace_ns` is the grace period. The caller must call it about once a
- * second. */
+/* Applies I3 to I5. `grace_ns` is the grace period. Must be called about once a second. */
 rp_intake_verdict rp_intake_judge(rp_intake *intake, const rp_intake_look *look,
                                   int64_t grace_ns, int64_t now_ns);
 

@@ -35,8 +35,8 @@ RP_NODISCARD rp_status rp_item_room_read(rp_item_room *room, const rp_allocator 
 RP_NODISCARD rp_status rp_item_room_keys(rp_item_room *room, const rp_allocator *alloc,
                                          size_t count);
 
-/* Shrinks arrays that have grown large, since few messages need large arrays. The worker must
- * call it after each message. */
+/* Shrinks arrays that have grown large, since few messages need large arrays. Must be called
+ * after each message. */
 void rp_item_room_trim(rp_item_room *room, const rp_allocator *alloc);
 
 #endif

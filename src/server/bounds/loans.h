@@ -101,7 +101,8 @@ void rp_loan_reduce(rp_loans *loans, rp_loan *loan, size_t bytes);
 /* Leaves the queue, or returns the loan. Takes no lock if there is neither a wait nor a loan.
  */
 void rp_loan_end(rp_loans *loans, rp_loan *loan);
-/* Restarts the measurement of the pace (T3). Call it while the peer has nothing to move. */
+/* Restarts the measurement of the pace (T3). Must be called while the peer has nothing to move.
+ */
 void rp_loan_rest(rp_loan *loan, uint64_t moved, int64_t now_ns);
 /* Returns whether the connection of the loan is to be closed (T3). */
 RP_NODISCARD bool rp_loan_is_behind(rp_loans *loans, const rp_loan *loan,

@@ -81,8 +81,8 @@ void rp_rollout_waits_remove(rp_rollout_waits *waits, rp_rollout_wait *wait); /*
  * Does nothing if no call waits. Any thread. */
 void rp_rollout_waits_wake(rp_rollout_waits *waits, const rp_rollouts *rollouts);
 
-/* Makes sure that the timer is due when reservations or leases of the rollouts expire. The
- * caller must call it after each operation. */
+/* Makes sure that the timer is due when reservations or leases of the rollouts expire. Must be
+ * called after each operation. */
 void rp_rollout_waits_watch_expiry(rp_rollout_waits *waits, rp_rollouts *rollouts);
 
 /* If reservations or leases of the rollouts have expired, applies RP_ROLLOUT_EXPIRE once. Adds

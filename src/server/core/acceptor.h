@@ -62,12 +62,12 @@ RP_NODISCARD rp_status rp_acceptor_listen(rp_acceptor *acceptor, const char *add
 void rp_acceptor_start(rp_acceptor *acceptor, rp_loop *loop,
                        const rp_acceptor_handler *handler);
 void rp_acceptor_stop(rp_acceptor *acceptor);
-/* Closes the listeners. The caller must call it after the loop has ended. */
+/* Closes the listeners. Must be called after the loop has ended. */
 void rp_acceptor_deinit(rp_acceptor *acceptor);
 
 /* Returns the port of the first TCP listener, or 0 if there is none. Any thread. */
 int rp_acceptor_port(const rp_acceptor *acceptor);
-/* Returns whether the acceptor listens on a Unix socket. The caller must call it before
+/* Returns whether the acceptor listens on a Unix socket. Must be called before
  * rp_acceptor_stop(). */
 bool rp_acceptor_has_unix(const rp_acceptor *acceptor);
 

@@ -33,7 +33,7 @@ typedef struct rp_checkpoint_queue {
  * which limits their rate. Takes the server's lock. Any thread. */
 RP_NODISCARD bool rp_checkpoint_queue_spend(struct rp_server *server, int64_t now_ns);
 
-/* The server must call it once, before the workers start. */
+/* Must be called once, before the workers start. */
 void rp_checkpoint_queue_init(rp_checkpoint_queue *queue);
 
 #endif

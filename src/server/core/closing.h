@@ -15,7 +15,7 @@
  *   E1  the timer is armed while the list of closed connections is not empty;
  *   E2  `last` is the last entry of the list; NULL if the list is empty.
  *
- * All functions belong to the worker's thread. */
+ * All functions must be called on the worker's thread. */
 #ifndef RP_SERVER_CORE_CLOSING_H
 #define RP_SERVER_CORE_CLOSING_H
 
@@ -50,7 +50,7 @@ void rp_closing_init(rp_closing *closing, rp_loop *loop, void (*on_progress)(rp_
  * empty and this turn may still end that many calls; rp_closing_finish() was called before;
  * there is no memory for the timer. */
 void rp_closing_add(rp_closing *closing, rp_closed *closed, rp_h2 *h2);
-/* The worker must call this function at the end of each turn of its loop. */
+/* Must be called at the end of each turn of its loop. */
 void rp_closing_end_turn(rp_closing *closing);
 /* Ends all calls now. From then on, rp_closing_add() ends the calls of a connection at once. */
 void rp_closing_finish(rp_closing *closing);

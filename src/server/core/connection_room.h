@@ -16,11 +16,11 @@
 
 enum { RP_HELD_NS = 50000000 }; /* time between two tries of a connection that waits for room */
 
-/* Updates the connection's bytes in the budget (C5 in connection_state.h). The caller must call
- * it whenever messages or responses, or bytes of them, were added or removed. */
+/* Updates the connection's bytes in the budget (C5 in connection_state.h). Must be called
+ * whenever messages or responses, or bytes of them, were added or removed. */
 void rp_connection_count(rp_connection *connection);
-/* Updates the copies of limits and counts in connection->drawn (drawn.h). The caller must call
- * it before it starts an operation that may draw items. */
+/* Updates the copies of limits and counts in connection->drawn (drawn.h). Must be called before
+ * it starts an operation that may draw items. */
 void rp_connection_update_drawn(rp_connection *connection);
 
 /* Returns the bytes of the connection's queued responses and of the items drawn for responses.

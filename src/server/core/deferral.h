@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bounds the work that one turn of an event loop does for calls. Some calls take much work for
- * few bytes: calls that visit every table, and calls with many keys or items. And a peer can
- * have the last bytes of thousands of large messages arrive at once. So every call must ask
+ * few bytes: calls that visit every table, and calls with many keys or items. A peer can also
+ * send the last bytes of thousands of large messages at once. So every call must ask
  * rp_defer_may_begin() before it handles a message. Work is counted in units. A unit is about
  * the work for one key. The bytes of messages and of responses count as work, and a call with
  * more work than its bytes adds the units of that work. When a turn has done RP_TURN_WORK
@@ -14,10 +14,11 @@
  * after it has begun, it continues before all others, so only one large change is in progress
  * at a time. Every turn continues at least one deferred call.
  *
- * A small call does not wait for the deferred calls of other connections. If its own connection
- * has none, it may begin until the turn has done twice RP_TURN_WORK units, so a large call in
- * the same turn does not defer it. While a deferred call of a connection continues, this rule
- * does not hold for the connection: its small messages are treated as large ones.
+ * A small call, whose request has at most 4096 bytes, does not wait for the deferred calls of
+ * other connections. If its own connection has none, it may begin until the turn has done twice
+ * RP_TURN_WORK units, so a large call in the same turn does not defer it. While a deferred call
+ * of a connection continues, this rule does not hold for the connection: its small messages are
+ * treated as large ones.
  *
  * A message that waits after it was read must be copied. To avoid the copy, reads are delayed:
  * once a turn has done almost RP_TURN_WORK units, a connection with more than 16 KiB to read
@@ -37,7 +38,7 @@
  *   F4  connection->is_unread is set exactly while the connection is in the list
  *       worker->unread, the queue of delayed reads.
  *
- * All functions belong to the worker's thread. */
+ * All functions must be called on the worker's thread. */
 #ifndef RP_SERVER_CORE_DEFERRAL_H
 #define RP_SERVER_CORE_DEFERRAL_H
 
@@ -60,8 +61,8 @@ RP_NODISCARD bool rp_defer_may_begin(rp_task *task, size_t size);
 RP_NODISCARD bool rp_defer_may_go_on(rp_task *task);
 /* Adds units of work to those of this turn. */
 void rp_defer_add_work(rp_worker *worker, size_t units);
-/* rp_defer_begin_message() adds the work for a message of `size` bytes. The caller must call it
- * before it handles a message, and rp_defer_end_message() afterwards. */
+/* rp_defer_begin_message() adds the work for a message of `size` bytes. Must be called before
+ * it handles a message, and rp_defer_end_message() afterwards. */
 void rp_defer_begin_message(rp_worker *worker, size_t size);
 void rp_defer_end_message(rp_worker *worker);
 

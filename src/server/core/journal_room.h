@@ -19,7 +19,7 @@
  *       task->room_bytes is the size of its message, otherwise 0;
  *   R2  worker->room_bytes is the sum of task->room_bytes over the worker's tasks.
  *
- * All functions belong to the worker's thread, except rp_journal_room_made(). */
+ * All functions but rp_journal_room_made() must be called on the worker's thread. */
 #ifndef RP_SERVER_CORE_JOURNAL_ROOM_H
 #define RP_SERVER_CORE_JOURNAL_ROOM_H
 

@@ -18,7 +18,7 @@
  *   P3  from P / 2 on, a stream with waiting inserts is paused if its connection is over its
  *       share, so that the peer waits instead of being refused at 3/4 P. The stream continues
  *       when one of its inserts completes;
- *   P4  the sum may pass P if tables remove items whose chunks streams keep. Then a sweep
+ *   P4  the sum may exceed P if tables remove items whose chunks streams keep. Then a sweep
  *       visits the connections over their share. It refuses their streams that have pinned or
  *       parked bytes, until the sum is 3/4 P.
  * So the sum stays below P + C * 64 KiB + the bytes that arrive until the next sweep. A stream
@@ -50,8 +50,8 @@ void rp_pinned_refuse(rp_task *task);
 bool rp_pinned_set(rp_task *task, size_t *counted, size_t bytes);
 
 void rp_pinned_init(rp_worker *worker);
-/* Updates the counts of the worker's connections, or sweeps (P4), if necessary. The worker must
- * call it at the end of each turn of its loop. */
+/* Updates the counts of the worker's connections, or sweeps (P4), if necessary. Must be called
+ * at the end of each turn of its loop. */
 void rp_pinned_end_turn(rp_worker *worker);
 
 #endif

@@ -29,8 +29,8 @@
  *       and its response. While its responses wait for an HTTP/2 window update, it may hold
  *       FLOOR_BYTES more of received frames;
  *   Q4  calls draw items only as far as these rules leave room for the items. A call draws no
- *       items while the drawn items of the other calls of its connection have
- *       connection_queued_bytes or more;
+ *       items while the other calls of its connection hold connection_queued_bytes or more in
+ *       drawn items;
  *   Q5  a response made of drawn items takes over the room of these items. So it is never
  *       refused, and waits only until its peer reads;
  *   Q6  once the size of a message is known, the whole message is counted by the rules above,

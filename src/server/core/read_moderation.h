@@ -47,8 +47,7 @@ typedef struct rp_read_moderation {
 } rp_read_moderation;
 
 /* Records the reads of a turn, and returns for how many nanoseconds to pause reading; 0: no
- * pause. The caller must call it at the end of each turn that read a message of the connection.
- */
+ * pause. Must be called at the end of each turn that read a message of the connection. */
 int64_t rp_read_moderation_judge(rp_read_moderation *gathering, const rp_turn_reads *turn,
                                  int64_t now_ns);
 

@@ -43,7 +43,7 @@ typedef struct rp_safe_waits {
     rp_loop *loop;
     rp_safe_wait *first, *last;
     rp_post post;
-    atomic_int state;
+    atomic_int state; /* IDLE, ARMED (the journal's thread will post `post`) or POSTED */
 } rp_safe_waits;
 
 static inline uint64_t rp_safe_now(rp_safety *safety)
@@ -70,8 +70,8 @@ void rp_safety_why_behind(rp_safety *safety, rp_error *out);
 bool rp_safety_raise(rp_safety *safety, uint64_t lsn);
 
 void rp_safe_waits_init(rp_safe_waits *waits, rp_safety *safety, rp_loop *loop);
-/* Posts to the loop if `state` is ARMED. The caller must call it after it raised the safe LSN.
- * Any thread. */
+/* Posts to the loop if `state` is ARMED. Must be called after it raised the safe LSN. Any
+ * thread. */
 void rp_safe_waits_wake(rp_safe_waits *waits);
 
 /* Begins to wait for an LSN. wait->on_safe is called in a later turn, even if the LSN is safe

@@ -72,8 +72,8 @@ void rp_items_half_close(rp_task *task);
 void rp_items_begin(rp_items_task *items, size_t work, void (*begin)(rp_items_task *));
 
 /* Calls `begin` again when there may be room for `bytes` of items, for which the last draw
- * found no room. If there is none until until_ns, ends the call. The caller must call it after
- * the draw has given back all bytes that it had taken. */
+ * found no room. If there is none until until_ns, ends the call. Must be called after the draw
+ * has given back all bytes that it had taken. */
 void rp_items_begin_again(rp_items_task *items, size_t bytes);
 
 /* Makes the timer call `due` at `due_ns`. The end of the call or another wait before that time

@@ -47,9 +47,9 @@ void rp_stream_chunks_init(rp_stream_chunks *chunks, const rp_allocator *alloc, 
 void rp_stream_chunks_deinit(rp_stream_chunks *chunks);
 
 /* rp_stream_chunks_settle() marks all entries (C4), and shrinks an array that is much too
- * large. The caller must call it at the end of a turn, when each item that arrived in the turn
- * is in its table or in a parked batch, which waits for its table.
- * rp_stream_chunks_must_settle() returns false if there is nothing to do. */
+ * large. Must be called at the end of a turn, when each item that arrived in the turn is in its
+ * table or in a parked batch, which waits for its table. rp_stream_chunks_must_settle() returns
+ * false if there is nothing to do. */
 bool rp_stream_chunks_must_settle(const rp_stream_chunks *chunks);
 void rp_stream_chunks_settle(rp_stream_chunks *chunks);
 /* Sets `used` to false for each chunk that no table holds and to which no waiting item refers.
