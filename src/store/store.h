@@ -38,7 +38,7 @@ struct rp_rollout_watch {
 void rp_store_watch_rollouts(rp_store *store, rp_rollout_watch *watch);
 /* Removes a callback. After the return, `changed` is not running and is not called any more. */
 void rp_store_unwatch_rollouts(rp_store *store, rp_rollout_watch *watch);
-/* Calls all callbacks. Must be called after it dropped rollouts. */
+/* Calls all callbacks. Must be called after rollouts were dropped. */
 void rp_store_wake_rollouts(rp_store *store);
 
 /* Sets the journal of the rollouts (store/rollout_journal.h). NULL removes it, and waits until

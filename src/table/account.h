@@ -106,10 +106,9 @@ typedef struct rp_account {
     uint64_t freed;        /* bytes released since this field was last set to 0 */
     /* Changes that have not been reported to the disk tier (table/spill.h), if there is one. */
     size_t moved_count;
-    uint64_t moved_bytes; /* bytes of the chunks that got a holder */
-    int64_t moved_small;  /* change of the bytes that never go to disk */
-    rp_chunk
-        *moved[RP_MAX_MOVED]; /* chunks that got their first holder or lost their last one */
+    uint64_t moved_bytes;          /* bytes of the chunks that got a holder */
+    int64_t moved_small;           /* change of the bytes that never go to disk */
+    rp_chunk *moved[RP_MAX_MOVED]; /* got the first or lost the last holder */
 } rp_account;
 
 /* Makes a budget, which the caller owns. Returns NULL if there is no memory. */

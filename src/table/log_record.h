@@ -25,9 +25,8 @@ typedef enum rp_log_record_kind {
 
 typedef struct rp_inserted {
     uint64_t key;
-    double priority; /* as the table has assigned it */
-    rp_trajectory
-        *trajectory; /* borrowed; NULL: the key existed, and the insert only set its priority */
+    double priority;           /* as the table has assigned it */
+    rp_trajectory *trajectory; /* borrowed; NULL: the key existed, only its priority was set */
     int32_t times_sampled;
     uint32_t evicted; /* number of items evicted before this insert because of byte limits. A
                          redo evicts the items over max_size by itself */

@@ -80,9 +80,9 @@ struct rp_table {
     rp_refcount refs; /* of the store, and of callers that found the table */
     /* Constant after creation: read without a lock. */
     rp_allocator alloc;
-    rp_table_options
-        options;    /* name and signature are owned. max_size, max_bytes, max_times_sampled and
-                       limiter can be altered, so mu guards them */
+    /* Owns the name and the signature. max_size, max_bytes, max_times_sampled and limiter can
+     * be altered, so mu guards them. */
+    rp_table_options options;
     rp_weighed one; /* values of priority 1, the initial `max` */
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;

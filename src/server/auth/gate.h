@@ -52,9 +52,8 @@ typedef struct rp_gate_accepted {
  * uses it on one thread at a time. */
 typedef struct rp_gate_memo {
     uint64_t open; /* generation of the last rp_auth that required no credentials; 0: none */
-    rp_gate_accepted
-        *accepted; /* array of RP_GATE_ACCEPTED; NULL until credentials are accepted */
-    uint32_t next; /* index of the entry to replace next */
+    rp_gate_accepted *accepted; /* RP_GATE_ACCEPTED entries, or NULL */
+    uint32_t next;              /* index of the entry to replace next */
 } rp_gate_memo;
 
 /* Frees what the gate has stored in the memo. */

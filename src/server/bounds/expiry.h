@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides whether a reset of a call is free, that is, not charged to the abuse budget
- * (abuse.h): a client resets a call whose deadline (grpc-timeout) has passed.
+/* Decides whether a client's reset of a call is free, that is, not charged to the abuse budget
+ * (abuse.h). A reset is free if the call's deadline (grpc-timeout) may have passed, since a
+ * client resets such a call.
  *
  * Both sides of a call watch its deadline. A busy event loop of the server may read the
  * client's reset before it has ended the call itself. Such a reset is no abuse.

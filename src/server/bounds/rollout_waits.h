@@ -37,7 +37,7 @@ enum {
     RP_ROLLOUT_GROUP_WORK = 4,        /* units for a group that is dropped or expires */
 };
 
-/* Embed it in a call. The caller sets the first two fields. */
+/* The wait of a call. Embed it in the struct of the call, and set the first two fields. */
 typedef struct rp_rollout_wait rp_rollout_wait;
 struct rp_rollout_wait {
     /* Tries the operation again, and may remove the wait. Returns the units of work that it
@@ -65,13 +65,12 @@ struct rp_rollout_waits {
     int64_t expiry_ns;  /* time of `expiry` by the wall clock; INT64_MAX: not armed */
     size_t next_expiry; /* index of the rollouts with which the timer continues */
     rp_post wake;
-    atomic_uint_fast64_t
-        changed;         /* bit set of the lists to try that were added since `wake` ran */
-    atomic_size_t count; /* W1 */
+    atomic_uint_fast64_t changed; /* lists to add to `pending`; a bit set */
+    atomic_size_t count;          /* W1 */
 };
 
 void rp_rollout_waits_init(rp_rollout_waits *waits, rp_loop *loop, rp_store *store);
-/* No call may wait when it is called. */
+/* No call may be waiting. */
 void rp_rollout_waits_deinit(rp_rollout_waits *waits);
 
 void rp_rollout_waits_add(rp_rollout_waits *waits, rp_rollout_wait *wait);

@@ -50,7 +50,8 @@ void rp_closing_init(rp_closing *closing, rp_loop *loop, void (*on_progress)(rp_
  * empty and this turn may still end that many calls; rp_closing_finish() was called before;
  * there is no memory for the timer. */
 void rp_closing_add(rp_closing *closing, rp_closed *closed, rp_h2 *h2);
-/* Must be called at the end of each turn of its loop. */
+/* Lets the next turn end RP_CLOSING_CALLS calls again. Must be called at the end of each turn
+ * of the loop. */
 void rp_closing_end_turn(rp_closing *closing);
 /* Ends all calls now. From then on, rp_closing_add() ends the calls of a connection at once. */
 void rp_closing_finish(rp_closing *closing);

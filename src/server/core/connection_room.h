@@ -20,7 +20,7 @@ enum { RP_HELD_NS = 50000000 }; /* time between two tries of a connection that w
  * whenever messages or responses, or bytes of them, were added or removed. */
 void rp_connection_count(rp_connection *connection);
 /* Updates the copies of limits and counts in connection->drawn (drawn.h). Must be called before
- * it starts an operation that may draw items. */
+ * the start of an operation that may draw items. */
 void rp_connection_update_drawn(rp_connection *connection);
 
 /* Returns the bytes of the connection's queued responses and of the items drawn for responses.

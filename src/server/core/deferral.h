@@ -61,8 +61,8 @@ RP_NODISCARD bool rp_defer_may_begin(rp_task *task, size_t size);
 RP_NODISCARD bool rp_defer_may_go_on(rp_task *task);
 /* Adds units of work to those of this turn. */
 void rp_defer_add_work(rp_worker *worker, size_t units);
-/* rp_defer_begin_message() adds the work for a message of `size` bytes. Must be called before
- * it handles a message, and rp_defer_end_message() afterwards. */
+/* rp_defer_begin_message() adds the work for a message of `size` bytes. The caller must call it
+ * before it handles a message, and rp_defer_end_message() afterwards. */
 void rp_defer_begin_message(rp_worker *worker, size_t size);
 void rp_defer_end_message(rp_worker *worker);
 

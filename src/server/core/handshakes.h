@@ -121,7 +121,7 @@ RP_NODISCARD bool rp_handshake_may_step(rp_handshakes *handshakes, rp_handshake 
 bool rp_handshake_is_late(const rp_handshake *handshake);
 /* Removes a handshake from its queue, if it is in one. */
 void rp_handshake_forget(rp_handshakes *handshakes, rp_handshake *handshake);
-/* Must be called at the end of each turn of its loop. */
+/* Must be called at the end of each turn of the worker's loop. */
 void rp_handshakes_end_turn(rp_handshakes *handshakes);
 
 #endif

@@ -51,7 +51,7 @@ bool rp_pinned_set(rp_task *task, size_t *counted, size_t bytes);
 
 void rp_pinned_init(rp_worker *worker);
 /* Updates the counts of the worker's connections, or sweeps (P4), if necessary. Must be called
- * at the end of each turn of its loop. */
+ * at the end of each turn of the worker's loop. */
 void rp_pinned_end_turn(rp_worker *worker);
 
 #endif

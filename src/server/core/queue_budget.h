@@ -80,9 +80,8 @@ typedef struct rp_queue_budget {
     const atomic_size_t *connection_count; /* C */
     rp_counter *drawn_counter; /* a metric shared by all threads: bytes of drawn items */
     atomic_size_t published[RP_QUEUE_SIDES];
-    atomic_size_t drawn_bytes; /* bytes of drawn items */
-    atomic_int_fast64_t
-        short_ns[RP_QUEUE_SIDES]; /* time at which room was last short; 0: never */
+    atomic_size_t drawn_bytes;                    /* bytes of drawn items */
+    atomic_int_fast64_t short_ns[RP_QUEUE_SIDES]; /* time of the last shortage; 0: never */
     rp_loans loans[RP_QUEUE_SIDES];
 } rp_queue_budget;
 

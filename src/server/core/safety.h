@@ -70,8 +70,7 @@ void rp_safety_why_behind(rp_safety *safety, rp_error *out);
 bool rp_safety_raise(rp_safety *safety, uint64_t lsn);
 
 void rp_safe_waits_init(rp_safe_waits *waits, rp_safety *safety, rp_loop *loop);
-/* Posts to the loop if `state` is ARMED. Must be called after it raised the safe LSN. Any
- * thread. */
+/* Posts to the loop if `state` is ARMED. Must be called after rp_safety_raise(). Any thread. */
 void rp_safe_waits_wake(rp_safe_waits *waits);
 
 /* Begins to wait for an LSN. wait->on_safe is called in a later turn, even if the LSN is safe

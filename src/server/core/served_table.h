@@ -53,11 +53,11 @@ static inline bool rp_served_table_is_dropped(const rp_served_table *served)
     return served != NULL && rp_table_is_dropped(served->table);
 }
 
-/* Updates max_pending. Must be called after it altered the table. */
+/* Updates max_pending. Must be called after the table was altered. */
 void rp_served_table_altered(rp_served_table *served);
 
 /* Removes the entries of dropped tables named `name`. If no table has that name now, also
- * removes the metrics of the name. Must be called after it dropped the table. */
+ * removes the metrics of the name. Must be called after the table was dropped. */
 void rp_served_table_forget(rp_server *server, const char *name);
 /* Removes all entries. No stream may exist when it is called. */
 void rp_served_table_forget_all(rp_server *server);

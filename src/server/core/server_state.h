@@ -71,11 +71,10 @@
 #include "wire/h2/h2.h"
 
 enum {
-    RP_READ_BYTES = 256 << 10, /* size of the worker's read buffer */
-    RP_READ_TURN_BYTES =
-        4 << 20, /* bound on the bytes and costs of all reads in one turn of the loop */
-    RP_READ_EVENT_BYTES = 256, /* cost of each frame and message, added to its bytes */
-    RP_OPEN_BATCHES = 8,       /* the most open batches of inserts, each of one table */
+    RP_READ_BYTES = 256 << 10,    /* size of the worker's read buffer */
+    RP_READ_TURN_BYTES = 4 << 20, /* bound on the cost of all reads in one turn */
+    RP_READ_EVENT_BYTES = 256,    /* cost of a frame or message, plus its bytes */
+    RP_OPEN_BATCHES = 8,          /* the most open batches of inserts, each of one table */
 };
 
 typedef struct rp_worker rp_worker;
@@ -110,13 +109,12 @@ struct rp_server {
     atomic_bool draining;
     atomic_bool is_loaded; /* V2; while false, calls that need the store are refused */
     rp_safety safety;
-    rp_safety
-        room; /* `safe` counts how often the journal's backlog became shorter: journal_room.h */
+    rp_safety room; /* its `safe` counts: journal_room.h */
     rp_checkpoint_queue checkpoints;
     atomic_uint_fast32_t health_version; /* incremented when health changes */
     atomic_size_t connection_count;      /* V1 */
     atomic_size_t accepted_count;        /* V5 */
-    rp_queue_budget budget;              /* of queued bytes */
+    rp_queue_budget budget;              /* queue_budget.h */
     atomic_size_t mapped_arrays;         /* sample_array.h */
     atomic_size_t pinned_bytes; /* bytes of waiting inserts, without their chunks: pinned.h */
     rp_shared_arena *arena;     /* shared memory for clients of this host; NULL: disabled */
@@ -141,7 +139,7 @@ struct rp_worker {
     pthread_t thread;
     bool has_thread;
     rp_loop_metrics *metrics;
-    rp_server_limits limits; /* a copy: see rp_worker_update_limits() */
+    rp_server_limits limits; /* copy of server->limits: rp_worker_update_limits() */
     rp_message_pool replies;
     rp_safe_waits safe_waits;
     rp_safe_waits room_waits; /* calls that wait until the backlog is shorter: journal_room.h */
