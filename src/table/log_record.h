@@ -44,8 +44,7 @@ typedef struct rp_log_record {
     size_t count;                /* >= 1: entries of the array above (insert, update, delete),
                                     draws (sample) or evictions (evict) */
     bool distinct;               /* sample */
-    bool by_extension; /* update: an extension made it; the table's `updates` does not count it
-                        */
+    bool by_extension; /* update: made by an extension, so not counted in rp_table.updates */
     rp_table_alteration alter;
     uint32_t paused; /* pause: the new value */
 } rp_log_record;

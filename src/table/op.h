@@ -14,8 +14,7 @@ struct rp_draw_room {
     /* Takes between `least` and `most` bytes. Returns the number taken, or 0 if fewer than
      * `least` are left. */
     size_t (*take)(rp_draw_room *room, size_t least, size_t most);
-    /* Returns bytes that were taken. */
-    void (*give)(rp_draw_room *room, size_t bytes);
+    /* Gives back bytes that were taken. */ void (*give)(rp_draw_room *room, size_t bytes);
     /* Returns about how many bytes can be taken. The table picks no more items than fit. */
     size_t (*left)(const rp_draw_room *room);
 };
@@ -61,7 +60,7 @@ struct rp_op {
      * returns. */
     rp_op *after;
 
-    /* results, once complete */
+    /* results: set when the operation is complete */
     size_t count; /* not a result: number of items of an insert. A sample uses options->count */
     size_t done;  /* items inserted or drawn */
     rp_status status;
@@ -71,8 +70,8 @@ struct rp_op {
                             back after it has released the samples */
     size_t lacked_bytes; /* if > 0, the operation ended because `room` had fewer bytes left */
     uint64_t lsn; /* log sequence number of the last journal record that the operation wrote or
-                     depends on. When all records up to it are durable (reprise/durable.h), the
-                     operation is. 0: no journal, or nothing was done */
+                     depends on. The operation is durable when all records up to this one are
+                     (reprise/durable.h). 0: no journal, or nothing was done */
 
     /* private */
     rp_table *table;

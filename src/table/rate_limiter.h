@@ -7,7 +7,7 @@
  *
  * Invariants:
  *   R1  inserts, samples and deletes are >= 0, and deletes <= inserts;
- *   R2  min_diff and max_diff are those of the options minus `carried`. */
+ *   R2  min_diff and max_diff are the values of the options minus `carried`. */
 #ifndef RP_TABLE_RATE_LIMITER_H
 #define RP_TABLE_RATE_LIMITER_H
 

@@ -66,8 +66,8 @@ bool rp_op_load(rp_op *op);
 
 /* Looks items up by key, which does not count as sampling. out[i] is the item with the key
  * keys[i]. If there is none, its trajectory is NULL. probability and weight are 0. The caller
- * must release the results with rp_samples_release(). RP_CANCELLED (closed; nothing to
- * release). */
+ * must release the results with rp_samples_release(). RP_CANCELLED if the table is closed: then
+ * there is nothing to release. */
 RP_NODISCARD rp_status rp_table_peek(rp_table *table, const uint64_t *keys, size_t count,
                                      rp_sample *out, size_t *found, rp_error *err);
 

@@ -12,8 +12,8 @@ enum { RP_SURVEY_ITEMS = 1024, RP_SURVEY_RECENT = 16 };
 typedef struct rp_surveyed {
     uint64_t key;
     double priority;
-    double probability;     /* that one draw picks the item; NaN if the sampler does not draw at
-                               random */
+    double probability; /* of picking the item in one draw; NaN if the sampler does not draw at
+                           random */
     int64_t inserted_at_ns; /* wall clock */
     uint64_t sequence;      /* increases with each insert */
     int64_t length;         /* rows of its longest column; 0 in `items` */

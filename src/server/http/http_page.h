@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Serves HTTP/1.1 to browsers, curl and Prometheus with libmicrohttpd, which runs in a thread
- * of its own and has no listening socket. The server's workers accept connections, and pass
- * those that use HTTP/1.1 to it. libmicrohttpd gets plain sockets only: a TLS connection is
- * relayed to it (relay.h).
+ * of its own and has no listening socket. The server's workers accept connections, and pass the
+ * connections that use HTTP/1.1 to libmicrohttpd. It gets plain sockets only: a TLS connection
+ * is relayed to it (relay.h).
  *
  * At most RP_HTTP_PAGE_CONNECTIONS connections are open (open_fds.h). Each takes 16 KiB of
  * memory, and the body of one request, at most RP_ASK_BODY_BYTES. A further connection closes

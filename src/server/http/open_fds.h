@@ -20,7 +20,7 @@
 
 enum {
     RP_HTTP_PAGE_CONNECTIONS = 256,             /* for 100 browsers with several each */
-    RP_OPEN_FDS = 2 * RP_HTTP_PAGE_CONNECTIONS, /* with cut connections */
+    RP_OPEN_FDS = 2 * RP_HTTP_PAGE_CONNECTIONS, /* room for cut ones, too */
     RP_HELD_PAGES = 2,                          /* P2 */
     RP_NEW_FDS = 32, /* connections without an accepted request that are not cut for new ones */
 };

@@ -28,8 +28,8 @@
  *   M9  A lane serves its peers round robin, and the connections of a peer, too
  *       (page_shares.h). If there is no room for a new request, the connection that holds most
  *       loses its newest request, or all requests for its newest page: they are refused. If the
- *       connection of the new request would then hold more than that one, the new request is
- *       refused instead. A connection that holds nothing always gets room. */
+ *       connection of the new request would then hold more than that connection, the new
+ *       request is refused instead. A connection that holds nothing always gets room. */
 #ifndef RP_SERVER_HTTP_PAGE_MAKER_H
 #define RP_SERVER_HTTP_PAGE_MAKER_H
 

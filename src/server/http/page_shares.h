@@ -42,7 +42,7 @@ struct rp_page_share {
     rp_page_share *prev, *next; /* the other peers, or the other connections of the same peer */
     rp_page_share *first;       /* of a peer: its connections */
     size_t amounts[RP_SHARE_MEASURES];
-    uint64_t turn; /* number of the turn in which it was last served, or came */
+    uint64_t turn; /* number of the turn in which it was last served, or was added */
     rp_page_entry *oldest, *newest; /* requests of a connection (S1) */
 };
 
@@ -67,8 +67,8 @@ void rp_page_shares_drop_page(rp_page_shares *shares, rp_page_share *share);
 
 /* Finds the connection that must give up some room for a new request, which needs `amount` and
  * comes from `connection` of `peer`. It is the connection that holds most, of the peer that
- * holds most. Returns NULL if the requesting one would then hold more than it. A connection of
- * a peer that holds nothing gets room in every case. */
+ * holds most. Returns NULL if the requesting connection would then hold more than that one. A
+ * connection of a peer that holds nothing gets room in every case. */
 rp_page_share *rp_page_shares_richest(const rp_page_shares *shares, uint64_t peer,
                                       uint64_t connection, rp_page_measure measure,
                                       size_t amount);

@@ -37,12 +37,12 @@ typedef struct rp_dense_set {
     rp_dense_cut *cut;               /* the open cut, borrowed; or NULL */
 } rp_dense_set;
 
-/* Makes room for slots 0 .. slot_count - 1. RP_NO_RESOURCE, with the set unchanged. */
+/* Makes room for slots 0 .. slot_count - 1. On RP_NO_RESOURCE the set is unchanged. */
 RP_NODISCARD rp_status rp_dense_set_reserve(rp_dense_set *d, const rp_allocator *alloc,
                                             size_t slot_count);
 void rp_dense_set_deinit(rp_dense_set *d, const rp_allocator *alloc);
 
-/* Removes all slots and, unless a cut is open, frees the memory. */
+/* Removes all slots. If no cut is open, frees the memory. */
 void rp_dense_set_clear(rp_dense_set *d, const rp_allocator *alloc);
 
 /* Add a slot, which must not be in the set, and remove a slot, which must be in it. */

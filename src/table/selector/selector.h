@@ -32,30 +32,32 @@ typedef struct rp_selector_ops {
     void (*remove)(rp_selector *s, uint32_t slot);
 
     /* Picks `count` slots independently of each other, or without repetition if `distinct`.
-     * Writes each slot and the probability of its pick. Returns the number of picks. It is less
-     * than `count` only if `distinct` and there are fewer slots. There must be at least one
-     * slot. Removes nothing. */
+     * Writes each slot and the probability of its pick. Returns the number of picks. The number
+     * is less than `count` only if `distinct` and there are fewer slots. The picked slots stay
+     * in the selector. There must be at least one slot. */
     size_t (*pick)(rp_selector *s, rp_rng *rng, size_t count, bool distinct, uint32_t *slots,
                    double *probabilities);
 
     /* Undoes the last pick of `count` distinct slots, so that the same pick with the generator
      * `before` gives the same slots again. `before` is the state of the generator before the
-     * pick. The arrays are scratch memory with room for `count`. NULL if a pick does not affect
-     * later picks. */
+     * pick. The arrays are scratch memory with room for `count`. The function is NULL if a pick
+     * does not affect later picks. */
     void (*unpick)(rp_selector *s, rp_rng before, size_t count, uint32_t *slots,
                    double *probabilities);
 
     /* Writes the next `count` picks for the case that each picked slot is removed, and returns
-     * their number. Used for prefetching. NULL if the picks cannot be known in advance. */
+     * their number. Used for prefetching. The function is NULL if the picks cannot be known in
+     * advance. */
     size_t (*upcoming)(const rp_selector *s, size_t count, uint32_t *slots);
 
     /* Prefetches the memory that changing these slots will write. May be NULL. */
     void (*prefetch)(const rp_selector *s, const uint32_t *slots, size_t count);
 
-    /* The sum of all weights. NULL if each slot has weight 1. */
+    /* Returns the sum of all weights. The function is NULL if each slot has weight 1. */
     double (*total)(rp_selector *s);
 
-    /* Returns the dense set on whose order the picks depend. NULL if there is none. */
+    /* Returns the dense set on whose order the picks depend. The function is NULL if there is
+     * no such set. */
     rp_dense_set *(*dense)(rp_selector *s);
 
     /* Removes all slots and frees the memory, except for memory that an open cut reads. The
