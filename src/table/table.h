@@ -121,9 +121,9 @@ struct rp_table {
     size_t removed_chunks RP_GUARDED_BY(mu);
     bool pump_again RP_GUARDED_BY(mu); /* parked operations may proceed. The thread that set
                                           this runs them after a moment without the lock */
-    bool keeps_numbers
-        RP_GUARDED_BY(mu); /* set from a restore until rp_table_set_log(). Meanwhile slot
-                              numbers restart from 0 only by an RP_LOGGED_RENUMBER record */
+    /* Set from a restore until rp_table_set_log(). Meanwhile slot numbers restart from 0 only
+     * by an RP_LOGGED_RENUMBER record. */
+    bool keeps_numbers RP_GUARDED_BY(mu);
     bool being_cut RP_GUARDED_BY(mu); /* an rp_cut includes the table */
     int64_t updates RP_GUARDED_BY(mu);
     int64_t evictions RP_GUARDED_BY(mu);
@@ -145,8 +145,8 @@ typedef struct rp_table_env {
     void *wall_ctx;
 } rp_table_env;
 
-/* Makes a table for a store. The caller owns it. As with rp_store_add_table(), on success the
- * table owns the extensions of `options`. */
+/* Makes a table for a store. The caller owns the table. As with rp_store_add_table(), on
+ * success the table owns the extensions of `options`. */
 RP_NODISCARD rp_status rp_table_new(const rp_allocator *alloc, const rp_table_options *options,
                                     const rp_table_env *env, rp_table **out, rp_error *err);
 
@@ -258,8 +258,9 @@ void rp_budget_wake_waiters(rp_budget *b);
 void rp_budget_retry_later(rp_budget *b, void (*on_more)(void *user), void *user);
 /* Continues to retry tables after on_more. Must be called with no lock held. */
 void rp_budget_retry(rp_budget *b);
-/* Sets the number of bytes that are lost to fragmentation. If it has become less, retries
- * tables that wait for bytes. Must be called by one thread at a time, with no lock held. */
+/* Sets the number of bytes that are lost to fragmentation. If the number has become less,
+ * retries tables that wait for bytes. Must be called by one thread at a time, with no lock
+ * held. */
 void rp_budget_set_lost(rp_budget *b, uint64_t bytes);
 
 /* Add the table to the budget's queue of tables that wait for bytes, and remove it. */

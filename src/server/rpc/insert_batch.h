@@ -4,8 +4,8 @@
  *
  * A batch is open while the worker handles the messages that it read together with the first
  * message of the batch. Before the worker handles any other event, it starts the batch's
- * operation. So it takes the table's lock once for many messages. The only visible effect:
- * items of one table may be inserted before earlier items of another table.
+ * operation. So the worker takes the table's lock once for many messages. The only visible
+ * effect is that items of one table may be inserted before earlier items of another table.
  *
  * If the table makes a started batch wait, the batch is parked until its operation completes.
  * Of the parked batches of a stream that wait for one table, only the first is in the table's

@@ -7,15 +7,15 @@
  * If the message is released before it was written whole, the lease of its groups is released,
  * so that they can be drawn again at once.
  *
- * While a response waits for room, its bytes count as parked bytes (core/pinned.h), because its
- * groups may be removed from the rollouts meanwhile, which then no longer count them. If the
- * parked bytes exceed their limits, the response is refused.
+ * While a response waits for room, its bytes count as parked bytes (core/pinned.h), since the
+ * rollouts no longer count them if its groups are removed meanwhile. If the parked bytes exceed
+ * their limits, the response is refused.
  *
  * Invariants:
- *   P1  made_bytes is counted in connection->making_bytes, and the call in connection->makers
- *       if is_making;
- *   P2  waiting_bytes is counted in connection->parked_bytes and in the server's pinned_bytes.
- *       If the response does not wait for room, it is 0. */
+ *   P1  connection->making_bytes includes made_bytes. If is_making, connection->makers counts
+ *       the call;
+ *   P2  connection->parked_bytes and the server's pinned_bytes include waiting_bytes, which is
+ *       0 unless the response waits for room. */
 #ifndef RP_SERVER_RPC_ROLLOUT_REPLY_H
 #define RP_SERVER_RPC_ROLLOUT_REPLY_H
 
