@@ -36,7 +36,7 @@
 
 enum {
     RP_BLOCK = 256,                  /* items processed per acquisition of the lock */
-    RP_BLOCK_CHUNKS = 16384,         /* chunks of these items, if they are more than one */
+    RP_BLOCK_CHUNKS = 16384,         /* the most chunks of these items, if they are several */
     RP_MAX_BATCH = 1 << 20,          /* items in one call */
     RP_EVENTS_AT_ONCE = 256,         /* the most events in one call of an atomic extension */
     RP_MAX_DEFERRED_EVENTS = 1 << 16 /* if so many are pending, inserts and samples wait */

@@ -29,8 +29,8 @@ typedef struct rp_auth_source {
 } rp_auth_source;
 
 /* Parses the sources and makes an rp_auth, which the caller owns. If there are neither tokens
- * nor certificates, every peer has the role admin. RP_INVALID (names line and column; also a
- * file without a single entry), RP_NO_RESOURCE. */
+ * nor certificates, every peer has the role admin. RP_INVALID, with a text that names line and
+ * column; a file without an entry is RP_INVALID, too. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_auth_new(const rp_allocator *alloc, const rp_auth_source *source,
                                    rp_auth **out, rp_error *err);
 

@@ -2,20 +2,21 @@
 /* The gate decides whether a peer may make a call, by the credentials that the peer sends with
  * it.
  *
- * It holds the current rp_auth, the valid credentials, which a reload replaces. It also limits
- * guessing: an address may send 10 wrong tokens at once and one more every 6 s. If it sends
- * more, its calls are refused without a check until enough time has passed. Of an IPv6 address
- * only the first 64 bits count. The gate remembers at most 1,024 guessers, addresses that sent
- * wrong tokens. When it has no room, a new guesser replaces the one whose wait ends first.
+ * The gate holds the current rp_auth, the valid credentials, which a reload replaces. It also
+ * limits guessing: an address may send 10 wrong tokens at once and one more every 6 s. If an
+ * address sends more, its calls are refused without a check until enough time has passed. Of an
+ * IPv6 address only the first 64 bits count. The gate remembers at most 1,024 guessers,
+ * addresses that sent wrong tokens. When it has no room, a new guesser replaces the one whose
+ * wait ends first.
  *
  * A connection remembers the last credentials that were accepted on it (rp_gate_memo). Sending
  * them again is no guess, so such a call is not refused because of wrong tokens from the same
  * address. After a reload, the new rp_auth checks the remembered credentials, and the
  * connection forgets them if they are no longer valid.
  *
- * Any thread may call these functions. The gate has one lock (rank 75). A check takes it unless
- * the memo of the connection has the result by the current rp_auth, and holds it while it looks
- * up the guesser. */
+ * Any thread may call these functions. The gate has one lock (rank 75). If the memo of the
+ * connection has no result by the current rp_auth, a check takes this lock, and holds it while
+ * it looks up the guesser. */
 #ifndef RP_SERVER_AUTH_GATE_H
 #define RP_SERVER_AUTH_GATE_H
 

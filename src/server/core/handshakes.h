@@ -71,7 +71,7 @@ struct rp_handshake {
     rp_watch *watch;
     uint64_t address;  /* hash of the client's address */
     int64_t queued_ns; /* when it was queued */
-    unsigned steps;    /* number of steps made or begun; 2 stands for more, too */
+    unsigned steps;    /* number of steps made or begun, at most 2 */
     rp_handshake_rank rank;
     bool is_queued;
 };

@@ -11,8 +11,9 @@
  *           if (strcmp(key.text, "max_size") == 0) (void)rp_body_whole(&in, &max_size);
  *           else (void)rp_body_skip(&in);
  *       }
- *   if (!rp_body_end(&in)) return rp_page_fail(answer, 400, "%s at byte %zu", in.what,
- * in.byte); */
+ *   if (!rp_body_end(&in))
+ *       return rp_page_fail(answer, 400, "%s at byte %zu", in.what, in.byte);
+ */
 #ifndef RP_SERVER_HTTP_BODY_JSON_H
 #define RP_SERVER_HTTP_BODY_JSON_H
 

@@ -28,8 +28,8 @@ struct rp_items_task {
     rp_timer timer;               /* armed while the task waits */
     void (*due)(rp_items_task *); /* called when the timer is due */
     void (*begin)(rp_items_task *);
-    /* Called in the turn in which a deferred task continues. NULL: only its message is
-     * delivered. */
+    /* Called in the turn in which a deferred task continues. May be NULL: then only the call's
+     * message is delivered. */
     void (*turn)(rp_items_task *);
     size_t work;             /* the most units of work that `begin` does: deferral.h */
     rp_served_table *served; /* a reference */

@@ -14,7 +14,7 @@ typedef enum rp_progress {
     RP_OVER,    /* complete: op->status is set */
     RP_BLOCKED, /* must wait */
     RP_READY,   /* can continue */
-    RP_YIELD,   /* can continue, but the lock was held for long and should be released before */
+    RP_YIELD,   /* can continue, but should first release the lock, which it held for long */
 } rp_progress;
 
 /* The next two functions complete an operation with a status, and return RP_OVER. */
