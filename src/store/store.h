@@ -61,7 +61,7 @@ uint64_t rp_store_new_key(rp_store *store);
 
 /* Evicts items for inserts that wait because of lost memory, that is, memory lost to
  * fragmentation (rp_budget_set_lost()). With the policy RP_BUDGET_EVICT, an insert waits for
- * this function if its own table is small or has too little to evict: a small table should not
+ * this function if its own table is small or has too little to evict. So a small table does not
  * lose items because of fragmentation that the large tables cause. The function evicts from the
  * largest tables until no insert waits or 1/64 of the limit is evicted. Must be called with no
  * lock held. */

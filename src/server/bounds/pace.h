@@ -22,8 +22,8 @@ static inline int64_t rp_lasts_ns(bool is_so, int64_t *since_ns, int64_t now_ns)
 /* The state of a test whether a peer moves (sends or reads) its bytes fast enough. The test
  * matters while other connections wait for the room that these bytes take. The peer must move
  * all of its bytes within the grace period. So in each window it must move at least bytes *
- * window / grace, where `bytes` is the number of its bytes at the beginning or at the end of
- * the window, whichever is less. Zero-initialise it. */
+ * window / grace. Here `bytes` is the lesser of the numbers of its bytes at the beginning and
+ * at the end of the window. Zero-initialise it. */
 typedef struct rp_pace {
     int64_t since_ns; /* beginning of the window; 0: no window has begun */
     uint64_t moved;   /* `moved` at the beginning of the window */

@@ -33,10 +33,10 @@ bool rp_connection_may_read(const rp_connection *connection);
 /* Returns whether the connection waits for room in the budget, or has a loan (Q7). Such a
  * connection is checked more often. */
 bool rp_connection_is_held_up(const rp_connection *connection);
-/* Returns whether the connection must be checked every RP_CHECK_NS at least: the server waits
- * until the peer sends the rest of a message or of headers, or reads responses, or until there
- * is room for the peer's bytes. `is_blocked` says that the socket's buffer was full at the last
- * write. */
+/* Returns whether the connection must be checked every RP_CHECK_NS at least. This is so while
+ * the server waits until the peer sends the rest of a message or of headers, or reads
+ * responses. It is also so while the connection is held up. `is_blocked` says that the socket's
+ * buffer was full at the last write. */
 bool rp_connection_takes_time(const rp_connection *connection, bool is_blocked);
 
 #endif

@@ -56,10 +56,10 @@ typedef struct rp_open_fds {
 void rp_open_fds_init(rp_open_fds *fds, rp_loop_metrics *counters, rp_clients *clients);
 
 /* Adds a descriptor. `number` is rp_gate_peer() of the peer. If there are now more than
- * RP_HTTP_PAGE_CONNECTIONS, cuts another connection, from the first of these classes that is
- * not empty: connections without an accepted request, if there are more than RP_NEW_FDS;
- * connections without a request in progress; connections whose body is being read; the others.
- * From the class, it cuts the oldest connection of the peer with the most connections. */
+ * RP_HTTP_PAGE_CONNECTIONS, cuts another connection. First come connections without an accepted
+ * request, if there are more than RP_NEW_FDS. Then come connections without a request in
+ * progress, then connections whose request body is being read, then all others. Of several, it
+ * cuts the oldest connection of the peer with the most connections. */
 void rp_open_fds_enter(rp_open_fds *fds, int fd, uint64_t number, const char *peer);
 /* Removes a descriptor, if it is in the list. */
 void rp_open_fds_leave(rp_open_fds *fds, int fd);

@@ -3,7 +3,7 @@
  *
  * A call may ask for many samples and wait long for the first one. So the array takes memory
  * page by page, as samples are written. The budget of queued bytes counts the cost of each
- * drawn item (core/queue_budget.h, Q4), which covers the item's entry in the array: the cost
+ * drawn item (core/queue_budget.h, Q4). This cost covers the item's entry in the array: it
  * includes 192 bytes for the indexes of a table, which a drawn item does not use, and an
  * rp_sample is smaller. Peek also writes entries for keys without an item, so for Peek the
  * budget counts the whole array.

@@ -100,9 +100,9 @@ bool rp_lease_close_call(rp_lease *lease, uint64_t number, uint64_t count);
 
 /* Adds a hold: a new reference to `trajectory`, which counts as `bytes`. Sends the client the
  * descriptors of the parts of the arena that it does not have yet. Returns the number of the
- * hold, or 0 if none was made. None is made if the lease or the call has ended, the lease would
- * hold more than `limit` bytes, all leases together would hold more than 4 * `limit`, there is
- * no memory, or a descriptor could not be sent without waiting. */
+ * hold, or 0 if none was made. None is made if the lease or the call has ended, or if the lease
+ * would hold more than `limit` bytes or all leases together more than 4 * `limit`. None is
+ * made, either, if there is no memory or a descriptor could not be sent without waiting. */
 uint64_t rp_lease_hold(rp_lease *lease, rp_lease_call *call, rp_trajectory *trajectory,
                        size_t bytes, size_t limit);
 /* Releases the holds with these numbers. If a hold does not exist, still releases the others

@@ -32,8 +32,8 @@
  *                                          p4 = p3 + x4,  p5 = p3 + a45
  *                                          p6 = p3 + (a45 + x6),  p7 = p3 + (a45 + a67)
  *
- * Rounding is monotone, so p0 <= p1 <= ... <= p7 holds in floating point too, and a child of
- * weight 0 leaves the running sum exactly as it was: no target can fall on it. */
+ * Rounding is monotone, so p0 <= p1 <= ... <= p7 also holds in floating point. A child of
+ * weight 0 leaves the running sum exactly as it was, so no target can fall on that child. */
 #ifndef RP_TABLE_SELECTOR_SUMTREE_LANES_H
 #define RP_TABLE_SELECTOR_SUMTREE_LANES_H
 
