@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The internal interface of a store. */
+/* The internal interface of a store: the set of tables, rollouts and runs of one server or
+ * program (reprise/store.h). */
 #ifndef RP_STORE_STORE_H
 #define RP_STORE_STORE_H
 
@@ -8,26 +9,26 @@
 #include "table/log_record.h"
 #include "util/rng.h"
 
-enum { RP_MAX_TABLES = 4096 /* of a store; also the highest id of a table */ };
+enum { RP_MAX_TABLES = 4096 /* the most tables of a store, and the highest id of a table */ };
 
-/* The allocator of the store, valid as long as the store. */
+/* Returns the allocator of the store, valid as long as the store. */
 const rp_allocator *rp_store_allocator(rp_store *store);
 
 rp_budget *rp_store_budget(rp_store *store);
 
-/* The runs that are reported to the store (runs/runs.h). Their memory does not count against
- * max_bytes; they have a bound of their own. */
+/* Returns the runs that are reported to the store (runs/runs.h). Their memory has its own bound
+ * and does not count against max_bytes. */
 typedef struct rp_runs rp_runs;
 rp_runs *rp_store_runs(rp_store *store);
 
-/* The rollouts of the store (rollouts/rollout_set.h). Their memory does not count against
- * max_bytes; all of them together are bounded by a third of it. */
+/* Returns the rollouts of the store (rollouts/rollout_set.h). Their memory does not count
+ * against max_bytes. All rollouts together may take a third of max_bytes. */
 typedef struct rp_rollout_set rp_rollout_set;
 rp_rollout_set *rp_store_rollouts(rp_store *store);
 
-/* A function that is called after a change of rollouts that may release operations that wait.
- * It is called on the thread of the change, with a lock that orders after all others, so it
- * must not call the store or rollouts. `rollouts` may be NULL. Embed it in another struct. */
+/* A callback for changes of rollouts after which waiting operations may proceed. `changed` is
+ * called on the thread of the change, with a lock that orders after all others, so it must not
+ * call the store or rollouts. `rollouts` may be NULL. Embed the struct in another one. */
 typedef struct rp_rollouts rp_rollouts;
 typedef struct rp_rollout_watch rp_rollout_watch;
 struct rp_rollout_watch {
@@ -35,45 +36,47 @@ struct rp_rollout_watch {
     rp_rollout_watch *next; /* private */
 };
 void rp_store_watch_rollouts(rp_store *store, rp_rollout_watch *watch);
-/* Afterwards the function is not called any more, and does not run. */
+/* Removes a callback. After the return, `changed` is not running and is not called any more. */
 void rp_store_unwatch_rollouts(rp_store *store, rp_rollout_watch *watch);
-/* Calls the functions. Call it after rollouts were dropped. */
+/* Calls all callbacks. Must be called after rollouts were dropped. */
 void rp_store_wake_rollouts(rp_store *store);
 
-/* Sets the journal of the rollouts (store/rollout_journal.h). NULL: none; then waits until no
- * thread uses the one before. */
+/* Sets the journal of the rollouts (store/rollout_journal.h). NULL removes it, and waits until
+ * no thread uses the previous journal. */
 typedef struct rp_rollout_journal rp_rollout_journal;
 void rp_store_set_rollout_journal(rp_store *store, rp_rollout_journal *journal);
-/* Returns the journal, valid until rp_store_leave_rollout_journal(), which is called also if
- * there is none (NULL). In between, a thread sleeps for a moment only. */
+/* Returns the journal, or NULL if there is none. The journal is valid until
+ * rp_store_leave_rollout_journal(), which the caller must call even after NULL. In between, the
+ * caller must not wait for long. */
 rp_rollout_journal *rp_store_enter_rollout_journal(rp_store *store);
 void rp_store_leave_rollout_journal(rp_store *store);
 
 /* As rp_store_find_tables(), without references: each pointer is valid until its table is
- * dropped or the store freed. */
+ * dropped or the store is freed. */
 size_t rp_store_tables(rp_store *store, rp_table **out, size_t capacity);
 
 /* Draws a key: 64 random bits from the store's generator, which is seeded with the seed of the
  * store and saved by checkpoints. Safe from any thread. */
 uint64_t rp_store_new_key(rp_store *store);
 
-/* With RP_BUDGET_EVICT, evicts items of the largest tables for inserts that wait because of
- * lost memory (rp_budget_set_lost()), until no insert waits or 1/64 of the limit is evicted. An
- * insert into a table that is small, or that has too little to evict, waits for this instead of
- * evicting from its own table: that table should not lose items because of fragmentation that
- * the large tables cause. To be called with no lock held. */
+/* Evicts items for inserts that wait because of lost memory, that is, memory lost to
+ * fragmentation (rp_budget_set_lost()). With the policy RP_BUDGET_EVICT, an insert waits for
+ * this function if its own table is small or has too little to evict. So a small table does not
+ * lose items because of fragmentation that the large tables cause. The function evicts from the
+ * largest tables until no insert waits or 1/64 of the limit is evicted. Must be called with no
+ * lock held. */
 void rp_store_relieve(rp_store *store);
 
-/* Makes the durable store in `directory`, which is borrowed until rp_store_leave_durable(), the
- * only one of the store. RP_PRECONDITION: the store has one already; the text names its
- * directory. */
+/* Records that the durable store in `directory` belongs to this store, which can have only one.
+ * `directory` is borrowed until rp_store_leave_durable(). RP_PRECONDITION if the store has a
+ * durable store already; the error text names its directory. */
 RP_NODISCARD rp_status rp_store_enter_durable(rp_store *store, const char *directory,
                                               rp_error *err);
 void rp_store_leave_durable(rp_store *store);
 
-/* Sets the log of all present and later tables, or removes it (NULL): table/table_log.h. The
- * caller that removes it makes sure that no thread waits for the log, and then calls
- * rp_table_retry_parked() for the tables. */
+/* Sets the log of all present and later tables (table/table_log.h); NULL removes it. A caller
+ * that removes the log must make sure that no thread waits for it, and must then call
+ * rp_table_retry_parked() for each table. */
 void rp_store_set_log(rp_store *store, rp_table_log *log);
 
 /* As rp_store_add_table() and rp_store_drop_table(), without waiting until the change is
@@ -85,20 +88,20 @@ RP_NODISCARD rp_status rp_store_add_table_logged(rp_store *store,
 RP_NODISCARD rp_status rp_store_drop_table_logged(rp_store *store, rp_string name,
                                                   uint64_t *lsn, rp_error *err);
 
-/* The state of a store, besides its tables, that later results depend on. */
+/* The state of a store on which later results depend, without the state of its tables. */
 typedef struct rp_store_state {
     uint64_t seed;
     rp_rng keys; /* the generator of keys */
 } rp_store_state;
 
-/* Calls `body` with the tables and the state, under the store's lock (rank 20): no table is
- * made or dropped meanwhile. Returns the status of `body`. */
+/* Calls `body` with the tables and the state of the store, under the store's lock (rank 20), so
+ * that no table is made or dropped meanwhile. Returns the status of `body`. */
 typedef rp_status rp_store_frozen(void *ctx, rp_table *const *tables, size_t count,
                                   const rp_store_state *state, rp_error *err);
 RP_NODISCARD rp_status rp_store_freeze(rp_store *store, rp_store_frozen *body, void *ctx,
                                        rp_error *err);
 
-/* Restores the state of a store that is being loaded: tables made later get their seeds from
+/* Restores the state of a store that is being loaded. Tables made later get their seeds from
  * it. */
 void rp_store_restore(rp_store *store, const rp_store_state *state);
 

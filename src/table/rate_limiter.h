@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides whether an insert or a sample may proceed.
+/* The rate limiter of a table: decides whether an insert or a sample may proceed, so that the
+ * ratio of samples to inserts stays near a target.
  *
  * A plain value: no lock, no clock, no pointer to its table. The table that embeds it holds the
  * lock, parks operations and resumes them. The formulas are in reprise/table_options.h.
  *
  * Invariants:
  *   R1  inserts, samples and deletes are >= 0, and deletes <= inserts;
- *   R2  min_diff and max_diff are those of the options, less `carried`. */
+ *   R2  min_diff and max_diff are the values of the options minus `carried`. */
 #ifndef RP_TABLE_RATE_LIMITER_H
 #define RP_TABLE_RATE_LIMITER_H
 
@@ -16,28 +17,28 @@
 
 typedef struct rp_rate_limiter {
     rp_limiter_options options;
-    int64_t inserts, samples, deletes; /* since creation or reset */
-    double carried;                    /* the offset of RP_ALTER_RECENTER, a whole number */
+    int64_t inserts, samples, deletes; /* numbers since creation or reset */
+    double carried;                    /* offset that RP_ALTER_RECENTER sets, a whole number */
     double min_diff, max_diff;         /* R2 */
 } rp_rate_limiter;
 
-/* Checks options. Returns RP_INVALID, with the reason, if a number is out of range or the
+/* Checks options. Returns RP_INVALID with the reason if a number is out of range, or if the
  * limiter could block both inserts and samples for ever. Takes constant time. */
 RP_NODISCARD rp_status rp_limiter_check(const rp_limiter_options *options, rp_error *err);
 
-/* `options` have passed rp_limiter_check(). */
+/* Initializes a limiter. `options` must have passed rp_limiter_check(). */
 void rp_rate_limiter_init(rp_rate_limiter *rl, const rp_limiter_options *options);
 
-/* Changes the options, which have passed rp_limiter_check(), and keeps the counts. */
+/* Changes the options and keeps the counts. `options` must have passed rp_limiter_check(). */
 void rp_rate_limiter_alter(rp_rate_limiter *rl, const rp_limiter_options *options);
 
-/* Sets `carried` so that the difference will be half-way between its bounds as soon as the
- * table has min_size items. If items are missing, the difference is now less than that, by
- * samples_per_insert for each of them. If a bound is infinite, sets `carried` to 0. */
+/* Sets `carried` so that the difference (rp_rate_limiter_diff()) is half-way between its
+ * bounds. If the table has fewer than min_size items, the difference will be half-way when it
+ * has min_size items. If a bound is infinite, sets `carried` to 0. */
 void rp_rate_limiter_recenter(rp_rate_limiter *rl);
 
-/* The difference: inserts * samples_per_insert - samples + carried. The limiter keeps it
- * between min_diff and max_diff of the options. */
+/* Returns the difference: inserts * samples_per_insert - samples + carried. The limiter keeps
+ * it between min_diff and max_diff of the options. */
 static inline double rp_rate_limiter_diff(const rp_rate_limiter *rl)
 {
     return (double)rl->inserts * rl->options.samples_per_insert - (double)rl->samples +
@@ -47,7 +48,8 @@ static inline double rp_rate_limiter_diff(const rp_rate_limiter *rl)
 /* Zeroes the counts and `carried`. */
 void rp_rate_limiter_reset(rp_rate_limiter *rl);
 
-/* True if `n` (>= 1) more inserts or samples may proceed. Changes nothing. */
+/* The next two functions return true if `n` (>= 1) more inserts or samples may proceed. They
+ * change nothing. */
 static inline bool rp_rate_limiter_can_insert(const rp_rate_limiter *rl, int64_t n)
 {
     const rp_limiter_options *o = &rl->options;
@@ -68,10 +70,11 @@ static inline bool rp_rate_limiter_can_sample(const rp_rate_limiter *rl, int64_t
            rl->min_diff;
 }
 
-/* The largest number of samples, at most `wanted`, that may proceed now. */
+/* Returns how many samples may proceed now, at most `wanted`. */
 size_t rp_rate_limiter_samples_allowed(const rp_rate_limiter *rl, size_t wanted);
 
-/* Writes why the next insert or sample must wait, and what would release it. Returns `text`. */
+/* Both functions write to `text` why the next insert or sample must wait, and what would let it
+ * proceed. They return `text`. */
 char *rp_rate_limiter_why_no_insert(const rp_rate_limiter *rl, char *text, size_t size);
 char *rp_rate_limiter_why_no_sample(const rp_rate_limiter *rl, char *text, size_t size);
 

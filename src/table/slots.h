@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The items of a table: fixed-size slots in blocks of 16 KiB, identified by number.
+/* Slots hold the items of a table: one item in each slot. Slots have a fixed size and lie in
+ * blocks of 16 KiB. A number identifies a slot.
  *
- * A slot is free, live or retired. A retired slot holds an item that was removed from the table
- * and whose trajectory has not been released. The caller of rp_slots_reclaim() releases the
- * trajectory, outside the table's lock.
+ * A slot is free, live or retired. A live slot holds an item of the table. A retired slot holds
+ * an item that was removed from the table, and whose trajectory has not been released yet. The
+ * caller of rp_slots_reclaim() must release the trajectory, without the table's lock.
  *
  *   take: free or new -> live     retire: live -> retired     reclaim: retired -> free
  *
  * Invariants:
- *   S1  used <= capacity; slots from `used` on have never been taken;
+ *   S1  used <= capacity. Slots from `used` on have never been taken;
  *   S2  `live` and `retired` count the slots below `used` in these states;
  *   S3  the free list holds exactly the free slots below `used`;
- *   S4  the retired list holds exactly the retired slots, in the order of their removal;
+ *   S4  the retired list holds exactly the retired slots, in the order of their removal.
  *       first_uncounted is one of them, or RP_SLOT_NONE.
  *
- * Code that changes a slot gets it from rp_slots_change(), which marks its block as changed.
- * While a cut is open (cut.h), a copy of a block is saved before its first change:
+ * Code that changes a slot must get it from rp_slots_change(), which marks the slot's block as
+ * changed. While a cut is open (snapshot/cut.h), a copy of each block is saved before the
+ * block's first change:
  *   C1  a block that was in use at the cut is saved, or has not changed since;
  *   C2  if an item that was live at the cut has been reclaimed, its block is saved, and the cut
  *       keeps the references to its trajectory (`kept`);
- *   C3  once the cut has released a block, C1 and C2 no longer apply: the block is not saved
- *       any more, and nothing of it is kept.
+ *   C3  after the cut has released a block, C1 and C2 no longer apply to it: the block is not
+ *       saved, and the cut keeps no references for it.
  *
  * Retired slots are reclaimed in the order in which they were retired, and the slot reclaimed
- * last is taken first. So slot numbers depend only on the sequence of operations, not on when
- * trajectories are released: see rp_table_reclaim_locked(). */
+ * last is taken first. So slot numbers depend only on the sequence of operations, and not on
+ * when trajectories are released (rp_table_reclaim_locked()). */
 #ifndef RP_TABLE_SLOTS_H
 #define RP_TABLE_SLOTS_H
 
@@ -39,29 +41,30 @@ typedef enum rp_slot_state {
     RP_SLOT_RETIRED = 2
 } rp_slot_state;
 
-/* One cache line. */
+/* A slot: one cache line. */
 typedef struct rp_slot {
     uint64_t key;
     double priority;
     rp_trajectory *trajectory;
     int64_t inserted_at_ns;
-    uint64_t turn;          /* next_turn of the table when the priority was set */
-    uint64_t sequence : 56; /* next_sequence of the slots when the item was inserted */
+    uint64_t turn;          /* value of the table's next_turn when the priority was set */
+    uint64_t sequence : 56; /* value of rp_slots.next_sequence when the item was inserted */
     uint64_t state : 8;     /* rp_slot_state */
     int32_t times_sampled;
-    uint32_t tag;  /* of the key, in the table's map */
+    uint32_t tag;  /* tag of the key in the table's map */
     uint32_t next; /* the next slot in the list of free or of retired slots */
-    /* References to the trajectory, >= 1 unless free. The slot holds a stock of them for
-     * samples, so that a sample does not write to the trajectory. */
+    /* Number of references to the trajectory that the slot holds, >= 1 unless the slot is free.
+     * The slot holds some in advance for samples, so that a sample need not write to the
+     * trajectory's refcount. */
     uint32_t references;
 } rp_slot;
 
 #define RP_MAX_SEQUENCE ((UINT64_C(1) << 56) - 1)
 
-/* The trajectory of a removed item. */
+/* The trajectory of a removed item, and the references to it that the caller must drop. */
 typedef struct rp_retired {
     rp_trajectory *trajectory;
-    uint32_t references; /* to be dropped, without the table's lock */
+    uint32_t references; /* number of references; drop them without the table's lock */
 } rp_retired;
 
 #define RP_SLOT_NONE UINT32_MAX
@@ -74,22 +77,24 @@ typedef struct rp_slab {
     size_t block_count;
 } rp_slab;
 
-/* The state of an open cut. All memory is allocated before the cut is opened, but its pages are
- * populated on demand. Copies are stored in the order in which they were made, so that another
- * thread can populate pages ahead of them. Written under the table's lock. A thread that has
- * read `saved`, with acquire, may read the copy without the lock. */
+/* The copies that an open cut needs. All memory is allocated before the cut is opened, but its
+ * pages are populated on demand. Copies are stored in the order in which they are made, so that
+ * another thread can populate pages in advance. The struct is written under the table's lock.
+ * After reading `saved` with acquire, a thread may read the copy without the lock. */
 typedef struct rp_slots_cut {
-    size_t block_count;       /* blocks in use at the cut */
-    uint64_t next_sequence;   /* at the cut: items with a lower sequence were live */
-    rp_slot *copies;          /* of the saved blocks */
-    uint32_t *kept;           /* by slot of `copies`: references to the trajectory of an item
-                                 that has been reclaimed since (C2), or 0 */
-    atomic_uint *saved;       /* by block: the index of its copy + 1, or 0 */
-    uint8_t *done;            /* by block: it has been released (C3) */
-    atomic_size_t copy_count; /* blocks */
+    size_t block_count;     /* blocks in use at the cut */
+    uint64_t next_sequence; /* value at the cut. Items with a lower sequence were in the table
+                               then */
+    rp_slot *copies;        /* copies of the saved blocks */
+    uint32_t *kept; /* for each slot of `copies`: number of references to the trajectory of an
+                       item that has been reclaimed since the cut (C2), or 0 */
+    atomic_uint *saved;       /* for each block: the index of its copy + 1, or 0 */
+    uint8_t *done;            /* for each block: whether it has been released (C3) */
+    atomic_size_t copy_count; /* number of copied blocks */
 } rp_slots_cut;
 
-/* The index in `copies` of the first slot of a block, or RP_NOT_SAVED. Acquires the copy. */
+/* Returns the index in `copies` of the first slot of a block, or RP_NOT_SAVED. After it, the
+ * caller may read the copy without the lock. */
 #define RP_NOT_SAVED SIZE_MAX
 static inline size_t rp_slots_copy_of(const rp_slots_cut *cut, size_t block)
 {
@@ -98,7 +103,7 @@ static inline size_t rp_slots_copy_of(const rp_slots_cut *cut, size_t block)
 }
 
 enum {
-    RP_MAX_SLABS = 64,    /* enough, as the capacity doubles each time */
+    RP_MAX_SLABS = 64,    /* enough, since each slab doubles the capacity */
     RP_RECENT_SLOTS = 16, /* a power of two */
 };
 
@@ -112,23 +117,24 @@ typedef struct rp_slots {
     size_t live;
     size_t retired;
     uint32_t first_free, first_retired, last_retired;
-    uint32_t first_uncounted; /* the first retired slot whose item the table's account still
-                                 counts (account.h) */
+    uint32_t first_uncounted; /* first retired slot whose item the account (account.h) still
+                                 counts */
     uint64_t next_sequence;
-    uint32_t recent[RP_RECENT_SLOTS]; /* the slot of the item with sequence n, at n modulo the
-                                         length, if it was taken since the table was made */
-    uint8_t *marks;    /* by block: 1 if it has changed since the open cut; if no cut is open,
-                          since the last cut that rp_cut_free() ended with `kept` */
+    /* At index n % RP_RECENT_SLOTS: the slot of the item with sequence n, if that item was
+     * inserted since the table was made. */
+    uint32_t recent[RP_RECENT_SLOTS];
+    uint8_t *marks;    /* for each block: 1 if it has changed since the open cut. If no cut is
+                          open: since the last cut that was kept (rp_cut_free()) */
     size_t mark_room;  /* >= the number of blocks */
-    rp_slots_cut *cut; /* NULL, or open: borrowed */
+    rp_slots_cut *cut; /* the open cut, borrowed; or NULL */
     rp_allocator alloc;
 } rp_slots;
 
 void rp_slots_init(rp_slots *s, const rp_allocator *alloc);
 void rp_slots_deinit(rp_slots *s); /* drops the trajectories of live and retired slots */
 
-/* Moves all memory to `*out`, for rp_slots_deinit(). Slot numbers start from 0 again. No slot
- * may be live or retired, and no cut open. */
+/* Moves all memory to `*out`, which the caller passes to rp_slots_deinit(). Slot numbers start
+ * from 0 again. No slot may be live or retired, and no cut may be open. */
 void rp_slots_empty(rp_slots *s, rp_slots *out);
 
 static inline rp_slot *rp_slots_at(const rp_slots *s, uint32_t slot)
@@ -137,7 +143,7 @@ static inline rp_slot *rp_slots_at(const rp_slots *s, uint32_t slot)
     return &s->blocks[slot / RP_SLOTS_PER_BLOCK][slot % RP_SLOTS_PER_BLOCK];
 }
 
-/* Slots that have been used and have no item: free and retired ones. */
+/* Returns the number of used slots that have no item of the table: free and retired slots. */
 static inline size_t rp_slots_spare(const rp_slots *s)
 {
     return s->used - s->live;
@@ -153,14 +159,15 @@ static inline rp_slot *rp_slots_change(rp_slots *s, uint32_t slot)
     return rp_slots_at(s, slot);
 }
 
-/* Makes room for `more` slots to be taken. May make more room, but not beyond `most` slots in
- * all unless necessary. RP_NO_RESOURCE, with nothing lost. */
+/* Makes room for taking `more` slots. May make more room: up to `most` slots in total, or an
+ * eighth more than needed. On RP_NO_RESOURCE nothing is lost. */
 RP_NODISCARD rp_status rp_slots_reserve(rp_slots *s, size_t more, size_t most);
 
-/* Adds exactly `count` (>= 1) blocks, in one slab. RP_NO_RESOURCE, with nothing lost. */
+/* Adds exactly `count` (>= 1) blocks in one slab. On RP_NO_RESOURCE nothing is lost. */
 RP_NODISCARD rp_status rp_slots_add_blocks(rp_slots *s, size_t count);
 
-/* Takes a slot: the free one that was reclaimed last, or a new one. There must be room. */
+/* Takes a slot for an item: the free slot that was reclaimed last, or a new one. There must be
+ * room (rp_slots_reserve()). */
 static inline uint32_t rp_slots_take(rp_slots *s)
 {
     uint32_t slot = s->first_free;
@@ -197,17 +204,17 @@ static inline void rp_slots_retire(rp_slots *s, uint32_t slot)
     s->retired++;
 }
 
-/* Frees up to `count` retired slots, oldest first. Moves the references of each to an entry of
- * `out` and returns the number of entries. References of items that an open cut may still read
- * go to the cut instead (C2). */
+/* Frees up to `count` retired slots, oldest first. Moves the references of each slot to an
+ * entry of `out`, and returns the number of entries. If an open cut may still read the item,
+ * its references go to the cut instead (C2). */
 size_t rp_slots_reclaim(rp_slots *s, rp_retired *out, size_t count);
 
-/* Releases a block of an open cut (C3). Moves the references that the cut kept for each slot of
- * the block to an entry of `out` and returns the number of entries. */
+/* Releases a block of an open cut (C3). For each slot of the block, moves the references that
+ * the cut kept to an entry of `out`. Returns the number of entries. */
 size_t rp_slots_release_block(rp_slots_cut *cut, size_t block,
                               rp_retired out[RP_SLOTS_PER_BLOCK]);
 
-/* True if S1 to S4 hold, and C1 to C3 as far as they can be tested. */
+/* Returns true if S1 to S4 hold, and C1 to C3 as far as they can be tested. */
 bool rp_slots_check(const rp_slots *s);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A survey of a table: a random sample of its items and its newest items, without their data,
- * for people who look at the table. Unlike a sample it changes nothing and does not wait for
- * the rate limiter. */
+/* A survey of a table: randomly chosen items and the newest items, without their data, for
+ * pages that show the table. In contrast to a sample, a survey changes nothing and does not
+ * wait for the rate limiter. */
 #ifndef RP_TABLE_SURVEY_H
 #define RP_TABLE_SURVEY_H
 
@@ -12,31 +12,34 @@ enum { RP_SURVEY_ITEMS = 1024, RP_SURVEY_RECENT = 16 };
 typedef struct rp_surveyed {
     uint64_t key;
     double priority;
-    double probability;     /* of a draw; NaN if the sampler does not draw at random */
+    double probability; /* of picking the item in one draw; NaN if the sampler does not draw at
+                           random */
     int64_t inserted_at_ns; /* wall clock */
     uint64_t sequence;      /* increases with each insert */
-    int64_t length;         /* rows of its longest column; 0 for items that are not recent */
+    int64_t length;         /* rows of its longest column; 0 in `items` */
     int32_t times_sampled;
 } rp_surveyed;
 
 typedef struct rp_survey {
-    int64_t wall_ns; /* when the survey was made */
+    int64_t wall_ns; /* time of the survey */
     int64_t table_size;
-    size_t count; /* all items of a small table; else RP_SURVEY_ITEMS, or a few less */
+    size_t count; /* number of all items of a small table; else RP_SURVEY_ITEMS or a few less */
     size_t recent_count;
-    rp_surveyed items[RP_SURVEY_ITEMS];   /* each equally likely; a large table's may repeat */
+    rp_surveyed items[RP_SURVEY_ITEMS]; /* randomly chosen, each item equally likely; an item of
+                                           a large table may occur twice */
     rp_surveyed recent[RP_SURVEY_RECENT]; /* newest first */
 } rp_survey;
 
-/* Makes a survey. The lock is acquired for 64 slots at a time, so that others wait for a few
- * microseconds at most; the table may change in between. The recent items are the newest ones
- * since the table was made in this process; a table that was loaded from disk shows the newest
- * of the sampled ones until then. Any thread. */
+/* Makes a survey. Acquires the table's lock for 64 slots at a time, so that other threads wait
+ * for a few microseconds at most. The table may change in between. `recent` has the newest
+ * items that were inserted since the table was made in this process. If they are fewer than
+ * RP_SURVEY_RECENT, for example after a load from disk, the newest of the chosen items fill it
+ * up. Any thread. */
 void rp_table_survey(rp_table *table, uint64_t seed, rp_survey *out);
 
-/* The median age of the items, in nanoseconds of the wall clock: of all items of a table with
- * up to 64 slots, else of those in 64 random slots. -1 if none of these has an item. One short
- * acquisition of the lock. Any thread. */
+/* Returns the median age of a table's items by the wall clock, in nanoseconds. If the table has
+ * more than 64 slots, uses the items in 64 random slots. Returns -1 if it finds no item.
+ * Acquires the table's lock once, for a short time. Any thread. */
 int64_t rp_table_median_age_ns(rp_table *table, uint64_t seed);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Change log: reports each change of a table to the journal, in order of effect. log_record.h
- * defines the records.
+/* Change log: reports each change of a table to the journal, in the order in which the changes
+ * take effect. log_record.h defines the records.
  *
- * A table with a log appends a record for every change, under the table's lock. A record is
- * sufficient to repeat the change bit by bit: rp_table_redo(). A redo does not consult the
- * rate limiter, which allowed the change when it was first made. For a table without a log,
- * logging costs a branch.
+ * A table with a log appends a record for every change, under the table's lock. With the
+ * record, rp_table_redo() can repeat the change bit by bit. A redo does not ask the rate
+ * limiter, which allowed the change when it was first made. For a table without a log, logging
+ * costs a branch.
  *
- * An atomic extension that sets priorities does so between two records, never within one: a
- * table with a log delivers events only when no change is half made, and after it has logged
- * the changes that caused the events. */
+ * An atomic extension sets priorities between two records, never within one. For this, a table
+ * with a log delivers events only when no change is half made, and after it has logged the
+ * changes that caused the events. */
 #ifndef RP_TABLE_TABLE_LOG_H
 #define RP_TABLE_TABLE_LOG_H
 
@@ -17,28 +17,29 @@
 
 #include "table/table.h"
 
-/* Sets the log, or removes it (NULL). The caller that removes it makes sure that no thread
- * waits for the log, and then calls rp_table_retry_parked() for the operations that the log
- * held up. */
+/* Sets the log; NULL removes it. A caller that removes the log must make sure that no thread
+ * waits for it, and must then call rp_table_retry_parked() for the operations that waited
+ * because of the log. */
 void rp_table_set_log(rp_table *t, rp_table_log *log) RP_EXCLUDES(t->mu);
-/* Retries parked operations. */
+/* Retries the table's parked operations. */
 void rp_table_retry_parked(rp_table *t) RP_EXCLUDES(t->mu);
 
 /* Repeats a logged change, without events for extensions. The table must have no log and no
  * other users, must not be closed and must have no parked operations. If it was restored from a
- * cut (cut.h), the cut must have had no retired slots.
- * RP_CORRUPT (the record is impossible in this state: says why), RP_NO_RESOURCE; after either
- * the table is consistent but in an intermediate state: discard it. */
+ * cut (cut.h), the cut must have had no retired slots. RP_CORRUPT (the record is impossible in
+ * this state; the error text says why), RP_NO_RESOURCE. After an error the table is consistent
+ * but in an intermediate state, and the caller must discard it. */
 RP_NODISCARD rp_status rp_table_redo(rp_table *t, const rp_log_record *change, rp_error *err)
     RP_EXCLUDES(t->mu);
-/* To be called after the last record: reclaims retired slots, as the original table did. */
+/* Reclaims retired slots, as the original table did. Must be called after the redo of the last
+ * record. */
 void rp_table_redo_end(rp_table *t) RP_EXCLUDES(t->mu);
 
 /* Variants of the public calls that do not wait until the change is durable.
  *
- * An event loop uses these calls and operations (table/op.h). `*lsn` is written whatever the
- * status: the LSN of the table's last record at the end of the call, 0 without a log. The event
- * loop responds when all records up to `*lsn` are durable. */
+ * They are for event loops, together with operations (table/op.h). Each call writes to `*lsn`,
+ * even on failure, the LSN of the table's last record at the end of the call, or 0 without a
+ * log. The event loop sends its response when all records up to `*lsn` are durable. */
 
 RP_NODISCARD rp_status rp_table_insert_logged(rp_table *t, const rp_insert *items, size_t count,
                                               rp_wait wait, size_t *inserted, uint64_t *lsn,
@@ -46,8 +47,8 @@ RP_NODISCARD rp_status rp_table_insert_logged(rp_table *t, const rp_insert *item
 RP_NODISCARD rp_status rp_table_update_logged(rp_table *t, const rp_update *updates,
                                               size_t count, size_t *found, uint64_t *lsn,
                                               rp_error *err);
-/* Checks all updates and changes nothing. rp_table_update_logged() does this by itself; this is
- * for a caller that passes it the updates in pieces. RP_INVALID. */
+/* Checks all updates and changes nothing. It is for a caller that passes the updates to
+ * rp_table_update_logged() in pieces; that function checks each piece only. RP_INVALID. */
 RP_NODISCARD rp_status rp_table_check_updates(const rp_table *t, const rp_update *updates,
                                               size_t count, rp_error *err);
 RP_NODISCARD rp_status rp_table_delete_logged(rp_table *t, const uint64_t *keys, size_t count,
@@ -57,14 +58,14 @@ RP_NODISCARD rp_status rp_table_trim_logged(rp_table *t, size_t *removed, uint64
 RP_NODISCARD rp_status rp_table_reset_logged(rp_table *t, uint64_t *lsn, rp_error *err);
 RP_NODISCARD rp_status rp_table_alter_logged(rp_table *t, const rp_table_alteration *change,
                                              uint64_t *lsn, rp_error *err);
-/* Alters a table in steps, each of which evicts at most a block of items. Initialise
- * rp_altering with the change, and call rp_table_alter_step() until is_done or an error. To
- * give up before that, call rp_table_alter_give_up(), which restores bounds that were lowered
- * part of the way. */
+/* The state of a change of a table's options in steps, each of which evicts at most a block of
+ * items. The caller initialises it with the change, and then calls rp_table_alter_step() until
+ * is_done is set or a step fails. To stop before that, the caller must call
+ * rp_table_alter_give_up(), which restores bounds that were only lowered in part. */
 typedef struct rp_altering {
     rp_table_alteration change;
     bool has_begun, is_done;
-    int64_t max_size, lowered_size; /* before the first step, and after the last one */
+    int64_t max_size, lowered_size; /* before the first step, and as last lowered by a step */
     uint64_t max_bytes, lowered_bytes;
 } rp_altering;
 RP_NODISCARD rp_status rp_table_alter_step(rp_table *t, rp_altering *altering, uint64_t *lsn,
@@ -73,13 +74,14 @@ void rp_table_alter_give_up(rp_table *t, rp_altering *altering);
 RP_NODISCARD rp_status rp_table_set_paused_logged(rp_table *t, uint32_t sides, bool paused,
                                                   uint64_t *lsn, rp_error *err);
 
-/* For calls that block, before they change the table: if the backlog of the log is at its
- * bound, waits until the log has written it. RP_UNAVAILABLE (the journal cannot write). A
- * call with many keys waits before each piece of them, so earlier pieces may be changed. */
+/* For calls that block, before they change the table. If the backlog of the log is at its
+ * bound, waits until the log has written it. A call with many keys waits before each piece of
+ * its keys, so on failure the items of earlier pieces may be changed already. RP_UNAVAILABLE
+ * (the journal cannot write). */
 RP_NODISCARD rp_status rp_table_wait_for_log(rp_table *t, rp_error *err) RP_EXCLUDES(t->mu);
-/* Waits until the record `lsn` is durable; returns at once if it is 0 or the table has no log.
- * RP_NOW does not wait for other operations, but still waits for the disk. `st` is the status
- * of the call so far. A non-OK status is returned unchanged. */
+/* Waits until the record `lsn` is durable. Returns at once if `lsn` is 0 or the table has no
+ * log. With RP_NOW it still waits for the disk. `st` is the status of the caller's operation so
+ * far; if it is not RP_OK, it is returned unchanged. */
 RP_NODISCARD rp_status rp_table_wait_durable(rp_table *t, rp_status st, uint64_t lsn,
                                              rp_wait wait, rp_error *err) RP_EXCLUDES(t->mu);
 
@@ -91,7 +93,7 @@ static inline rp_table_log *rp_table_log_of(const rp_table *t)
 }
 
 #ifndef NDEBUG
-/* For asserts. */
+/* Returns whether the buffer has no changes. For asserts. */
 static inline bool rp_log_buffer_is_empty(const rp_log_buffer *b)
 {
     return b->inserted_count == 0 && b->evicted == 0 && b->drawn == 0 && b->update_count == 0;
@@ -103,7 +105,7 @@ void rp_log_locked(rp_table *t, const rp_log_record *change) RP_REQUIRES(t->mu);
 /* Flushes the buffer: appends records for the changes in it. */
 void rp_log_flush_locked(rp_table *t) RP_REQUIRES(t->mu);
 /* Adds an insert to the buffer. If `trajectory` is NULL, the key existed, and the insert has
- * only set its priority. */
+ * only set the priority. */
 void rp_log_add_inserted_locked(rp_table *t, const rp_insert *item, double priority,
                                 rp_trajectory *trajectory) RP_REQUIRES(t->mu);
 /* Adds a priority that an extension has set to the buffer. */
@@ -130,8 +132,8 @@ static inline void rp_log_add_drawn_locked(rp_table *t)
     if (rp_table_log_of(t) != NULL) t->log_buffer.drawn++;
 }
 
-/* False if the next change might fill the buffer of events for atomic extensions: a full buffer
- * is delivered at once, while the change is half made. */
+/* Returns false if the next change might fill the buffer of events for atomic extensions. A
+ * full buffer would be delivered at once, while the change is half made. */
 static inline bool rp_log_has_room_locked(const rp_table *t) RP_REQUIRES(t->mu);
 static inline bool rp_log_has_room_locked(const rp_table *t)
 {
@@ -141,7 +143,8 @@ static inline bool rp_log_has_room_locked(const rp_table *t)
            t->events.atomic_count + EVENTS_OF_AN_ITEM <= RP_EVENTS_AT_ONCE;
 }
 
-/* Makes room for the events of the next change. Must be called between two changes. */
+/* Makes room for the events of the next change by delivering the buffered ones. Must be called
+ * between two changes. */
 static inline void rp_log_make_room_locked(rp_table *t) RP_REQUIRES(t->mu);
 static inline void rp_log_make_room_locked(rp_table *t)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Properties of dtypes and signatures, for the library only. */
+/* Properties of dtypes (element types) and signatures (the tensors of a step,
+ * reprise/tensor.h), for the library only. */
 #ifndef RP_TENSOR_TENSOR_H
 #define RP_TENSOR_TENSOR_H
 
@@ -8,7 +9,7 @@
 /* Returns true for the eight plain integer types, to which delta encoding applies. */
 bool rp_dtype_is_integer(rp_dtype dtype);
 
-/* Returns the bytes of memory that a signature takes, 0 for NULL. */
+/* Returns the number of bytes of memory that a signature takes; 0 for NULL. */
 size_t rp_signature_bytes(const rp_signature *signature);
 
 #endif

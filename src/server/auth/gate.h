@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gate decides whether a peer may make a call.
+/* The gate decides whether a peer may make a call, by the credentials that the peer sends with
+ * it.
  *
- * It holds the current rp_auth, which a reload replaces. It also limits guessing: an address
- * may send 10 wrong tokens at once and one more every 6 s. After more than that, its calls are
- * refused without a check until enough time has passed. Of an IPv6 address only the first 64
- * bits count. The gate remembers at most 1,024 addresses that sent wrong tokens (guessers): a
- * new one replaces the one whose wait ends first.
+ * The gate holds the current rp_auth, the valid credentials, which a reload replaces. It also
+ * limits guessing: an address may send 10 wrong tokens at once and one more every 6 s. If an
+ * address sends more, its calls are refused without a check until enough time has passed. Of an
+ * IPv6 address only the first 64 bits count. The gate remembers at most 1,024 guessers,
+ * addresses that sent wrong tokens. When it has no room, a new guesser replaces the one whose
+ * wait ends first.
  *
  * A connection remembers the last credentials that were accepted on it (rp_gate_memo). Sending
- * them again is no guess, so such a call is not refused for guesses of others, not even after a
- * reload: then the credentials are checked by the new rp_auth, and forgotten if it does not
- * have them.
+ * them again is no guess, so such a call is not refused because of wrong tokens from the same
+ * address. After a reload, the new rp_auth checks the remembered credentials, and the
+ * connection forgets them if they are no longer valid.
  *
- * Any thread. One lock (rank 75), taken if the memo of the connection does not have the result
- * by the current rp_auth, and held for a lookup of the guesser. */
+ * Any thread may call these functions. The gate has one lock (rank 75). If the memo of the
+ * connection has no result by the current rp_auth, a check takes this lock, and holds it while
+ * it looks up the guesser. */
 #ifndef RP_SERVER_AUTH_GATE_H
 #define RP_SERVER_AUTH_GATE_H
 
@@ -29,28 +32,29 @@ enum {
     RP_GATE_ACCEPTED = 4,  /* credentials that a connection remembers */
 };
 
-/* Takes the caller's reference to `auth`, in every case. RP_NO_RESOURCE. Returns owned. */
+/* Makes a gate, which the caller owns. Takes the caller's reference to `auth`, even on failure.
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_gate_new(const rp_allocator *alloc, rp_auth *auth, rp_gate **out);
 void rp_gate_free(rp_gate *gate); /* NULL is fine */
 
-/* Replaces the rp_auth; takes the caller's reference. Open calls stay open; the next call of
- * every connection is checked by the new rp_auth. */
+/* Replaces the rp_auth and takes the caller's reference to `auth`. Open calls stay open. The
+ * new rp_auth checks the next call of every connection. */
 void rp_gate_reload(rp_gate *gate, rp_auth *auth);
 
 /* Credentials that were accepted on a connection. */
 typedef struct rp_gate_accepted {
-    uint64_t generation; /* of the rp_auth that accepted them last; 0: empty */
-    uint8_t digest[32];  /* of the credentials */
-    rp_principal who;    /* by that rp_auth */
+    uint64_t generation; /* generation of the rp_auth that accepted them last; 0: empty */
+    uint8_t digest[32];  /* SHA-256 of the credentials */
+    rp_principal who;    /* their identity and role by that rp_auth */
 } rp_gate_accepted;
 
-/* The last credentials that were accepted on a connection, so that the next call with the same
- * header costs one hash and no lock. Zero-initialise one for each connection. One thread at a
- * time. */
+/* The last credentials that were accepted on a connection. With it, the check of a call with
+ * the same header costs one hash and no lock. Each connection has one, zero-initialised, and
+ * uses it on one thread at a time. */
 typedef struct rp_gate_memo {
     uint64_t open; /* generation of the last rp_auth that required no credentials; 0: none */
-    rp_gate_accepted *accepted; /* RP_GATE_ACCEPTED of them; NULL until one is accepted */
-    uint32_t next;              /* index of the one to replace next */
+    rp_gate_accepted *accepted; /* RP_GATE_ACCEPTED entries, or NULL */
+    uint32_t next;              /* index of the entry to replace next */
 } rp_gate_memo;
 
 /* Frees what the gate has stored in the memo. */
@@ -61,19 +65,20 @@ typedef struct rp_gate_result {
     rp_refusal why;   /* written on refusal: the reason for rp_connection_refused() */
 } rp_gate_result;
 
-/* Checks whether a peer may make a call that needs the role `needed`. RP_OK;
- * RP_UNAUTHENTICATED (no credentials, wrong ones, or too many wrong ones before), RP_DENIED
- * (the role is too low), RP_NO_RESOURCE. The text of the error may be sent to the peer. `memo`
- * (may be NULL) is read and updated. `result` may be NULL. A call that needs no role is allowed
+/* Checks whether a peer may make a call that needs the role `needed`. Returns RP_OK if it may,
+ * RP_UNAUTHENTICATED (no or wrong credentials, or too many wrong tokens before), RP_DENIED (the
+ * role is too low) or RP_NO_RESOURCE. The text of the error may be sent to the peer. `memo` is
+ * read and updated. `memo` and `result` may be NULL. A call that needs no role is allowed
  * without a check. */
 RP_NODISCARD rp_status rp_gate_check(rp_gate *gate, const rp_credentials *shown, rp_role needed,
                                      int64_t now_ns, rp_gate_memo *memo, rp_gate_result *result,
                                      rp_error *err);
 
-/* A number for the address in "1.2.3.4:80", "[::1]:80" or "unix:/path", never 0. Of an IPv6
- * address only the first 64 bits count. Any thread. */
+/* Returns a keyed hash of the address in "1.2.3.4:80", "[::1]:80" or "unix:/path", never 0. Of
+ * an IPv6 address only the first 64 bits count. Any thread. */
 uint64_t rp_gate_peer(const rp_gate *gate, const char *peer);
-/* A number for an address (NULL: unknown) with the name of a principal; never 0. Any thread. */
+/* Returns a keyed hash of an address (NULL: unknown) and the name of a principal, never 0. Any
+ * thread. */
 uint64_t rp_gate_client(const rp_gate *gate, const char *peer, const char *name);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The methods of the server, and the role that each needs. */
+/* The RPC methods of the server, and the role that a caller needs for each method. */
 #ifndef RP_SERVER_AUTH_METHOD_H
 #define RP_SERVER_AUTH_METHOD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A role includes the roles before it. */
+/* A role includes the rights of the roles before it. */
 typedef enum rp_role {
     RP_ROLE_NONE = 0,
     RP_ROLE_READ = 1,  /* sample, peek, list */
@@ -14,7 +14,7 @@ typedef enum rp_role {
     RP_ROLE_ADMIN = 3, /* reset, checkpoint; create, drop and change tables and rollouts */
 } rp_role;
 
-/* "none", "read", "write", "admin". Static. */
+/* Returns the name of a role: "none", "read", "write" or "admin". Static. */
 const char *rp_role_name(rp_role role);
 
 typedef enum rp_method {
@@ -57,20 +57,21 @@ typedef enum rp_method {
     RP_METHODS,
 } rp_method;
 
-/* The method of a :path, "/package.Service/Method". In the package reprise.v1 the name of the
- * service does not matter. For RP_METHOD_UNKNOWN the caller must respond with UNIMPLEMENTED,
- * even to a peer that lacks the role. */
+/* Returns the method of an HTTP/2 :path, "/package.Service/Method". In the package reprise.v1
+ * the name of the service is ignored. If the result is RP_METHOD_UNKNOWN, the caller must
+ * respond with UNIMPLEMENTED, even to a peer that lacks the role. */
 rp_method rp_method_of(const char *path);
 
-/* The name of the method in metrics and logs: "InsertStream" and so on, or "unknown" for
- * RP_METHOD_UNKNOWN. Static. */
+/* Returns the name of the method in metrics and logs, "InsertStream" for example, or "unknown"
+ * for RP_METHOD_UNKNOWN. Static. */
 const char *rp_method_name(rp_method method);
 
-/* The role that a method needs. Health and reflection need none. RP_METHOD_UNKNOWN, and any
- * method that is missing from the list in method.c, needs admin. */
+/* Returns the role that a method needs. Health and reflection need RP_ROLE_NONE.
+ * RP_METHOD_UNKNOWN needs RP_ROLE_ADMIN, as does a method that is missing from the list in
+ * method.c. */
 rp_role rp_method_role(rp_method method);
 
-/* The role that the method of a :path needs. */
+/* Returns the role that the method of a :path needs. */
 rp_role rp_auth_needed(const char *path);
 
 #endif

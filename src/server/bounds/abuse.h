@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The abuse budget of a connection. It is charged for events that are cheap for the peer, cost
- * the server work, and are rare in honest use. When the budget is spent, the server ends the
- * connection with GOAWAY(ENHANCE_YOUR_CALM).
+/* The abuse budget of a connection: a token bucket from which each suspicious event takes a
+ * token. Such events are cheap for the peer, cost the server work, and are rare in honest use.
+ * When the budget is spent, the server ends the connection with GOAWAY(ENHANCE_YOUR_CALM).
  *
- * A plain value; each connection has one. */
+ * Each connection has its own rp_abuse, a plain value. */
 #ifndef RP_SERVER_BOUNDS_ABUSE_H
 #define RP_SERVER_BOUNDS_ABUSE_H
 
@@ -16,31 +16,33 @@ typedef enum rp_abuse_kind {
     RP_ABUSE_PING,           /* PING, or an acknowledgement of a PING that was not sent */
     RP_ABUSE_SETTINGS,       /* SETTINGS after the first */
     RP_ABUSE_EMPTY_FRAME,    /* empty DATA that does not end its call; a small CONTINUATION */
-    RP_ABUSE_WINDOW_UPDATE,  /* more WINDOW_UPDATE than the server's data and calls explain */
+    RP_ABUSE_WINDOW_UPDATE,  /* more WINDOW_UPDATE frames than the server's data and calls
+                                explain */
     RP_ABUSE_PRIORITY,       /* PRIORITY */
     RP_ABUSE_BAD_FRAME,      /* a frame that HTTP/2 forbids and that does not end the session */
     RP_ABUSE_UNKNOWN_FRAME,  /* a frame of an unknown type, or GOAWAY */
     RP_ABUSE_REFUSED_STREAM, /* a call over the limit of calls */
     RP_ABUSE_TLS_RECORD,     /* a TLS record without data: KeyUpdate, alert, renegotiation */
     RP_ABUSE_LATE_FRAME,     /* DATA or RST_STREAM of a call that is over */
-    RP_ABUSE_FRAGMENT,       /* DATA with a few bytes of a message that do not complete it */
-    RP_ABUSE_TABLE_SIZE,     /* more HPACK size updates than a header block may need */
+    RP_ABUSE_FRAGMENT,   /* DATA with only a few bytes of a message, which stays incomplete */
+    RP_ABUSE_TABLE_SIZE, /* more HPACK size updates than a header block may need */
     RP_ABUSE_KINDS,
 } rp_abuse_kind;
 
-/* The name of a kind in metrics and logs: "client_reset" and so on. Static. */
+/* Returns the name of a kind in metrics and logs, "client_reset" for example. Static. */
 const char *rp_abuse_name(rp_abuse_kind kind);
 
 typedef struct rp_abuse {
-    rp_bucket bucket;   /* zero: nothing has been charged */
+    rp_bucket bucket;   /* zeroed: nothing has been charged */
     rp_abuse_kind last; /* kind of the last event: the reason to log once the budget is spent */
 } rp_abuse;
 
-/* The rate of the limits abuse_burst and abuse_per_second. `limits` must have its defaults
- * filled in (rp_server_limits_complete()). */
+/* Returns the rate that the limits abuse_burst and abuse_per_second give. The caller must have
+ * completed `limits` (rp_server_limits_complete()). */
 rp_bucket_rate rp_abuse_rate(const rp_server_limits *limits);
 
-/* Charges one event. False if the budget is spent: the caller must end the connection. */
+/* Charges one event. Returns false if the budget is spent: the caller must then end the
+ * connection. */
 static inline bool rp_abuse_spend(rp_abuse *abuse, const rp_bucket_rate *rate,
                                   rp_abuse_kind kind, int64_t now_ns)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A token bucket: allows a burst of events, and a number of events per second in the long run.
  *
- * A plain value that takes the time as an argument; zero is a full bucket. It stores the time
- * at which it will be full again. Spending a token adds token_ns to that time, and is refused
- * if the time would then be more than burst_ns ahead. */
+ * A bucket is a plain value, and the current time is an argument. A zeroed bucket is full. The
+ * bucket stores the time at which it will be full again. Spending a token adds token_ns to that
+ * time. If the time would then be more than burst_ns ahead, the bucket has no token. */
 #ifndef RP_SERVER_BOUNDS_BUCKET_H
 #define RP_SERVER_BOUNDS_BUCKET_H
 
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The rate and size of a bucket; many buckets may share one. */
+/* The rate and size of a bucket. Many buckets may share one rp_bucket_rate. */
 typedef struct rp_bucket_rate {
     int64_t token_ns; /* time in which one token comes back */
     int64_t burst_ns; /* time in which an empty bucket becomes full */
@@ -21,8 +21,8 @@ typedef struct rp_bucket {
     int64_t full_at_ns;
 } rp_bucket;
 
-/* The rate of a bucket of `burst` tokens, of which `per_second` come back in a second. 0 counts
- * as 1. */
+/* Returns the rate of a bucket of `burst` tokens that regains `per_second` tokens per second. A
+ * 0 counts as 1. */
 static inline rp_bucket_rate rp_bucket_rate_of(size_t burst, size_t per_second)
 {
     const int64_t longest_ns = INT64_MAX / 4;
@@ -36,7 +36,7 @@ static inline rp_bucket_rate rp_bucket_rate_of(size_t burst, size_t per_second)
     return rate;
 }
 
-/* Takes one token. False, with nothing changed, if there is none. */
+/* Takes one token and returns true. If there is none, changes nothing and returns false. */
 static inline bool rp_bucket_spend(rp_bucket *bucket, const rp_bucket_rate *rate,
                                    int64_t now_ns)
 {
@@ -47,7 +47,7 @@ static inline bool rp_bucket_spend(rp_bucket *bucket, const rp_bucket_rate *rate
     return true;
 }
 
-/* Whether there is a token. Changes nothing. */
+/* Returns whether there is a token. Changes nothing. */
 static inline bool rp_bucket_can_spend(const rp_bucket *bucket, const rp_bucket_rate *rate,
                                        int64_t now_ns)
 {

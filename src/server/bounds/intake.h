@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Incomplete messages of a connection: the room that they reserve in the budget of queued bytes
- * (queue_budget.h), and whether they arrive fast enough.
+/* The intake of a connection: how much room its incomplete messages reserve in the budget of
+ * queued bytes (queue_budget.h), and whether they arrive fast enough.
  *
- * Without reservations, incomplete messages could fill the budget. Then the server would read
- * from no connection, no message could become complete, and a peer that stopped sending would
- * look like one from which the server does not read. Therefore:
+ * Without reservations, incomplete messages could fill the budget. Then the server could not
+ * read, no message would become complete, and the server could not tell which peer had stopped
+ * sending. Therefore:
  *   I1  once the size of a message is known, the server reads more from its connection only
  *       with room reserved for the rest of the message. A connection reserves at most
  *       message_bytes, the limit of a message, even if several of its messages are incomplete;
- *   I2  a connection with reserved room is read, so that only its peer can delay the message;
- *   I3  a connection without reserved room holds at most UNRESERVED_BYTES of incomplete
- *       messages, and no time limit applies: its peer waits for the server. It can hold more
- *       only if several of its calls send at once. Two such connections could wait for ever,
- *       each for the room that the other one holds. So the server closes a connection that
- *       holds more for longer than the grace period;
- *   I4  while the budget is short (another connection waits for room), a message with reserved
- *       room has to arrive within the grace period. In each window, an eighth of that period,
- *       the peer has to send at least an eighth of the message. So in each grace period a peer
- *       sends at least the bytes that it has reserved;
- *   I5  while the budget is not short, a message may take longer. But from its beginning on, in
- *       each period as long as the grace period, bytes must arrive at 1 KiB/s or more on
+ *   I2  the server always reads from a connection with reserved room, so that only its peer can
+ *       delay the message;
+ *   I3  a connection without reserved room usually holds at most UNRESERVED_BYTES of incomplete
+ *       messages. No time limit applies to it, since its peer waits for the server. It holds
+ *       more bytes only if several of its calls send at once. Two such connections could wait
+ *       for each other's room for ever. So the server closes a connection without reserved room
+ *       that holds more for longer than the grace period;
+ *   I4  while the budget is short, that is, a connection waits for room, a message with
+ *       reserved room must arrive within the grace period. In each window, an eighth of that
+ *       period, the peer must send at least an eighth of the message;
+ *   I5  while the budget is not short, a message may take longer than the grace period. But in
+ *       each grace period from its beginning on, its bytes must arrive at 1 KiB/s or more on
  *       average.
  *
- * rp_intake is a plain value; the time is an argument. */
+ * rp_intake is a plain value, and the time is an argument. */
 #ifndef RP_SERVER_BOUNDS_INTAKE_H
 #define RP_SERVER_BOUNDS_INTAKE_H
 
@@ -30,29 +30,31 @@
 
 /* Zero-initialise it. */
 typedef struct rp_intake {
-    size_t reserved;       /* bytes that have not arrived and that the budget counts already */
-    int64_t held_since_ns; /* I3: since when it has waited with too many bytes; 0: it has not */
+    size_t reserved; /* bytes that the budget counts already although they have not arrived */
+    int64_t held_since_ns; /* I3: time since which it has waited with too many bytes; 0: it has
+                              not */
     rp_pace pace;          /* I4 */
     int64_t slow_since_ns; /* I5: beginning of the measurement; 0: no message is incomplete */
     uint64_t slow_arrived; /* bytes that had arrived at slow_since_ns */
 } rp_intake;
 
-/* Sets the reservation of a connection. `held` is the number of message bytes that it holds,
- * `wanted` the number that its messages still need, at most message_bytes (I1). `counted` is
- * what the budget counts for it until now, the reservation included. If `may_add` is false, the
- * budget may not count more, so at most `counted` - `held` bytes are reserved. */
+/* Sets the reservation of a connection. `held` is the number of message bytes that the
+ * connection holds. `wanted` is the number of bytes that its messages still need, at most
+ * message_bytes (I1). `counted` is the number of bytes that the budget counts for the
+ * connection until now, with the reservation. If `may_add` is false, the budget has no more
+ * room, so at most `counted` - `held` bytes are reserved. */
 void rp_intake_reserve(rp_intake *intake, size_t counted, size_t held, size_t wanted,
                        bool may_add);
 
 /* The present state of a connection. */
 typedef struct rp_intake_look {
-    bool reads;       /* the server reads from it */
+    bool reads;       /* the server reads from the connection */
     bool in_message;  /* a message is incomplete, and the server has not paused its call */
-    bool is_short;    /* a connection waits for room in the budget */
-    bool is_late;     /* the check is late: the worker was busy, and may not have read */
+    bool is_short;    /* some connection waits for room in the budget */
+    bool is_late;     /* the check is late: the worker was busy and may not have read */
     size_t partial;   /* bytes of incomplete messages that have arrived */
     size_t awaited;   /* bytes of incomplete messages that have not arrived */
-    uint64_t arrived; /* bytes of all messages so far */
+    uint64_t arrived; /* bytes of all messages that have arrived so far */
 } rp_intake_look;
 
 typedef enum rp_intake_verdict {
@@ -61,7 +63,7 @@ typedef enum rp_intake_verdict {
     RP_INTAKE_SLOW, /* I4 or I5: end the connection */
 } rp_intake_verdict;
 
-/* Applies I3 to I5. Call it about once a second. */
+/* Applies I3 to I5. `grace_ns` is the grace period. Must be called about once a second. */
 rp_intake_verdict rp_intake_judge(rp_intake *intake, const rp_intake_look *look,
                                   int64_t grace_ns, int64_t now_ns);
 

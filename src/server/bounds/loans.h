@@ -1,39 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loans: connections borrow bytes beyond the limit of queued bytes, one after another. Bytes
- * that peers send and bytes that are sent to peers have a limit each (the two sides,
- * queue_budget.h).
+/* Loans let connections exceed the limit of queued bytes, one after another. The limit is that
+ * of a side of the budget: bytes that peers send, or bytes that are sent to peers
+ * (core/queue_budget.h).
  *
  * Peers that stop sending or reading may fill a side for a long time. So a side lends bytes
- * past its limit to connections that have no room within the limit. The rules are:
- *   T1  there are two pools: `lent_bytes` for loans of any size, and an eighth of that for
- *       small loans, which are no larger than that eighth. A loan is made if its pool has
- *       enough bytes left; the pool for any size also makes a loan larger than itself if it has
- *       no other loan out. A loan grows under the same condition, or by T4;
+ * beyond its limit to connections that have no room within the limit. The rules are:
+ *   T1  there are two pools: one of `lent_bytes` for loans of any size, and one of lent_bytes /
+ *       8 for small loans, which are no larger than lent_bytes / 8. A loan is made or grows if
+ *       its pool has enough bytes left. Besides, the pool for any size may have one loan of
+ *       more than `lent_bytes` while it has no other. T4 is another way to grow;
  *   T2  connections wait in a queue. The next loan of a pool goes to the connection that has
  *       waited longest of those that may use the pool. To compare waits, each is divided by the
- *       time that the loan itself may take (T3). Until the pool has enough bytes for that
- *       connection, no other one gets a loan from it, even if a smaller loan would fit. So
- *       small loans wait for each other only, and never for large ones;
+ *       time that the loan may take (T3). Until the pool has enough bytes for that connection,
+ *       no other connection gets a loan from the pool, even if a smaller loan would fit. In the
+ *       pool for small loans, a connection waits only for small loans;
  *   T3  a connection keeps its loan as long as its peer moves the bytes (sends or reads them,
- *       by side) fast enough. For the first 64th of `longest_ns` the peer need not move any.
- *       After that it has a 16th of `longest_ns` plus a second for each MiB of the loan, but at
- *       most the rest of `longest_ns`. When some part of this time has passed, the peer must
- *       have moved at least the same part of the bytes. These times begin when the peer has
- *       bytes to move. Whatever the pace, a loan may last at most `longest_ns` from when it was
- *       made. A connection that breaks these rules is closed, but only while another connection
- *       waits in the queue for the lent bytes, or waits for its own loan to grow;
- *   T4  one loan at a time may grow beyond its pool, up to `lent_bytes`. If no loan is beyond
- *       its pool, the one that has waited longest to grow may do so. So loans that have to
- *       grow cannot block each other: the connection with this loan completes it or is
- *       closed by T3, and then the next loan may grow.
+ *       by side) fast enough. During the first 64th of `longest_ns` the peer need not move any
+ *       bytes. After that it has a 16th of `longest_ns` plus a second for each MiB of the loan,
+ *       but at most the rest of `longest_ns`. When some fraction of this time has passed, the
+ *       peer must have moved at least the same fraction of the bytes. These times begin when
+ *       the peer has bytes to move. Whatever the pace, a loan may last at most `longest_ns`
+ *       from when it was made. A connection that breaks these rules is closed while another
+ *       connection waits in the queue for the lent bytes, or waits for its own loan to grow.
+ *       Otherwise it may continue;
+ *   T4  one loan at a time may grow beyond its pool, up to `lent_bytes`. It is the loan that
+ *       has waited longest to grow. So loans that must grow cannot block each other: the
+ *       connection with this loan completes it or is closed by T3, and then the next loan may
+ *       grow.
  *
- * Without the loan that grows by T4, the pool for small loans lends at most 1/8 `lent_bytes`,
- * and the pool for any size at most `lent_bytes` or one larger loan (T1). The loan that grows
- * by T4 is at most `lent_bytes`. So all loans together are at most 17/8 `lent_bytes`, or 9/8
- * `lent_bytes` and one larger loan.
+ * Apart from the loan that grows by T4, the pool for small loans lends at most 1/8
+ * `lent_bytes`, and the pool for any size at most `lent_bytes` or one larger loan (T1). The
+ * loan that grows by T4 is at most `lent_bytes`. So all loans together are at most 17/8
+ * `lent_bytes`, or 9/8 `lent_bytes` and one larger loan.
  *
- * If `longest_ns` is 30 s, a peer that stops keeps a loan from others for about half a second,
- * and a peer that moves 1 MiB/s can continue for `longest_ns`.
+ * For example, let `longest_ns` be 30 s. Then a peer that stops blocks a loan for about half a
+ * second, and a peer that moves 1 MiB/s keeps its loan for up to 30 s.
  *
  * Each rp_loan belongs to one thread. The time is an argument. */
 #ifndef RP_SERVER_BOUNDS_LOANS_H
@@ -52,15 +53,14 @@ typedef enum rp_loan_pool {
     RP_LOAN_POOLS,
 } rp_loan_pool;
 
-/* The loan of a connection, or its wait for one. A zeroed loan is not made and does not wait.
- */
+/* The loan of a connection, or its wait for a loan. A zeroed rp_loan is neither. */
 struct rp_loan {
-    size_t bytes;             /* its size, or the size that the connection waits for */
+    size_t bytes;             /* size of the loan, or the size that the connection waits for */
     bool is_made, is_waiting; /* at most one of them is set */
-    bool is_growing;          /* is made, and waits to grow */
+    bool is_growing;          /* the loan is made, and waits to grow */
     rp_loan_pool pool;        /* of the loan */
     int64_t since_ns;         /* when the loan was made, or the wait began */
-    int64_t paced_ns;         /* since when its peer has had bytes to move */
+    int64_t paced_ns;         /* time since which the peer has had bytes to move */
     int64_t seen_ns;          /* when rp_loan_ask() was last called */
     int64_t time_ns;          /* how long the loan may take (T3) */
     uint64_t moved;           /* bytes that the peer had moved at paced_ns */
@@ -71,16 +71,16 @@ typedef struct rp_loan_list {
     rp_loan *first, *last;
 } rp_loan_list;
 
-/* The loans of one side, and the connections that wait for one. Any thread. */
+/* The loans of one side, and the connections that wait for a loan. Any thread. */
 typedef struct rp_loans {
     rp_mutex lock;                            /* rank RP_RANK_LOANS */
     rp_loan_list line RP_GUARDED_BY(lock);    /* the queue of T2 */
     rp_loan_list growing RP_GUARDED_BY(lock); /* loans that wait to grow */
     const rp_loan *past RP_GUARDED_BY(lock);  /* T4: the loan beyond its pool; NULL: none */
-    /* By pool: the loan that was next when the queue was last searched. NULL: not known. Most
-     * other loans need to compare themselves only with this one to know that they wait. */
+    /* For each pool, the loan that was next when the queue was last searched; NULL: not known.
+     * It saves most searches: another loan that has waited less than this one must wait. */
     const rp_loan *ahead[RP_LOAN_POOLS] RP_GUARDED_BY(lock);
-    size_t lent[RP_LOAN_POOLS] RP_GUARDED_BY(lock); /* bytes of the loans */
+    size_t lent[RP_LOAN_POOLS] RP_GUARDED_BY(lock); /* bytes of the loans of each pool */
 } rp_loans;
 
 typedef struct rp_loan_terms {
@@ -91,19 +91,20 @@ typedef struct rp_loan_terms {
 void rp_loans_init(rp_loans *loans);
 void rp_loans_deinit(rp_loans *loans);
 
-/* Asks for a loan of `bytes` (>= 1), or for a smaller loan to grow to `bytes`. False if it has
- * to wait. Then the caller has to ask again at least 20 times a second, or to call
- * rp_loan_end(). `moved` is the number of bytes that the peer has moved so far. */
+/* Asks for a loan of `bytes` (>= 1), or for a smaller loan to grow to `bytes`. Returns false if
+ * the connection has to wait. Then the caller must ask again at least 20 times a second, or
+ * call rp_loan_end(). `moved` is the number of bytes that the peer has moved so far. */
 RP_NODISCARD bool rp_loan_ask(rp_loans *loans, rp_loan *loan, size_t bytes,
                               const rp_loan_terms *terms, uint64_t moved, int64_t now_ns);
 /* Returns a part of a loan, so that the loan is at most `bytes` (>= 1). */
 void rp_loan_reduce(rp_loans *loans, rp_loan *loan, size_t bytes);
-/* Leaves the queue, or returns the loan. Takes no lock if the loan neither waits nor has a
- * loan. */
+/* Leaves the queue, or returns the loan. Takes no lock if there is neither a wait nor a loan.
+ */
 void rp_loan_end(rp_loans *loans, rp_loan *loan);
-/* Restarts the measurement of the pace (T3). Call it while the peer has nothing to move. */
+/* Restarts the measurement of the pace (T3). Must be called while the peer has nothing to move.
+ */
 void rp_loan_rest(rp_loan *loan, uint64_t moved, int64_t now_ns);
-/* T3: whether the connection of the loan is to be closed. */
+/* Returns whether the connection of the loan is to be closed (T3). */
 RP_NODISCARD bool rp_loan_is_behind(rp_loans *loans, const rp_loan *loan,
                                     const rp_loan_terms *terms, uint64_t moved, int64_t now_ns);
 

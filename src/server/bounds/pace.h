@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures how long a condition has held, and whether a peer moves bytes fast enough. Plain
- * values. The current time is an argument; a stored time of 0 means: not set. */
+/* Measures how long a condition has held, and whether a peer sends or reads bytes fast enough.
+ * The states are plain values, and the current time is an argument. A stored time of 0 means
+ * that the time is not set. */
 #ifndef RP_SERVER_BOUNDS_PACE_H
 #define RP_SERVER_BOUNDS_PACE_H
 
@@ -18,21 +19,21 @@ static inline int64_t rp_lasts_ns(bool is_so, int64_t *since_ns, int64_t now_ns)
     return is_so ? now_ns - *since_ns : 0;
 }
 
-/* Tests whether a peer moves (sends or reads) its bytes fast enough while other connections
- * wait for the room that these bytes take. The peer has to move all of them within the grace
- * period, so in each window at least bytes * window / grace. `bytes` is the number at the
- * beginning or at the end of the window, whichever is less. So in each grace period a peer
- * moves all the bytes that it takes room for. Zero-initialise it. */
+/* The state of a test whether a peer moves (sends or reads) its bytes fast enough. The test
+ * matters while other connections wait for the room that these bytes take. The peer must move
+ * all of its bytes within the grace period. So in each window it must move at least bytes *
+ * window / grace. Here `bytes` is the lesser of the numbers of its bytes at the beginning and
+ * at the end of the window. Zero-initialise it. */
 typedef struct rp_pace {
-    int64_t since_ns; /* the beginning of the window; 0: none has begun */
+    int64_t since_ns; /* beginning of the window; 0: no window has begun */
     uint64_t moved;   /* `moved` at the beginning of the window */
     size_t bytes;     /* `bytes` at the beginning of the window */
 } rp_pace;
 
-/* Returns true if the window is over and the peer has moved too few bytes in it. If it has
- * moved enough, starts the next window. `matters`: other connections wait for room; if false,
- * nothing is measured and the window ends. `moved` is the total that the peer has moved so far,
- * `bytes` what it has to move now. */
+/* Returns true if the window is over and the peer has moved too few bytes in it. If the peer
+ * has moved enough, starts the next window. `matters` says whether other connections wait for
+ * room. If false, the window ends and nothing is measured. `moved` is the number of bytes that
+ * the peer has moved so far, `bytes` the number that it must still move. */
 static inline bool rp_pace_is_behind(rp_pace *pace, bool matters, uint64_t moved, size_t bytes,
                                      int64_t window_ns, int64_t grace_ns, int64_t now_ns)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accepts connections, on one loop, and hands each to a callback.
+/* Acceptor: listens on the addresses of a server, accepts connections on one event loop, and
+ * passes each connection to a callback.
  *
  * Invariants:
- *   A1  listener_count <= RP_LISTENERS, and addresses[i] is the text of listeners[i];
- *   A2  while is_accepting, the watch of each descriptor is on the loop.
+ *   A1  listener_count <= RP_LISTENERS, and addresses[i] is the address of listeners[i] as
+ *       text;
+ *   A2  while is_accepting is true, the loop watches the descriptors of all listeners.
  *
- * Functions belong to the loop's thread unless they say otherwise. */
+ * A function must be called on the loop's thread unless its comment says otherwise. */
 #ifndef RP_SERVER_CORE_ACCEPTOR_H
 #define RP_SERVER_CORE_ACCEPTOR_H
 
@@ -27,12 +29,13 @@ typedef struct rp_acceptor_listener {
 } rp_acceptor_listener;
 
 typedef struct rp_acceptor_handler {
-    /* A connection was accepted: takes its descriptor. `peer` is its address. */
+    /* Called for each accepted connection. Takes ownership of the descriptor `fd`. `peer` is
+     * the peer's address. */
     void (*on_connection)(rp_acceptor *acceptor, int fd, const char *peer);
-    /* The process or the system has run out of descriptors or memory. Accepting continues
-     * after a pause. */
+    /* Called when the process or the system has run out of descriptors or memory. The acceptor
+     * pauses and then continues. */
     void (*on_exhausted)(rp_acceptor *acceptor);
-    /* A listener could not be watched. */
+    /* Called for each descriptor of a listener that the loop could not watch. */
     void (*on_failed)(rp_acceptor *acceptor, const rp_listener *listener);
 } rp_acceptor_handler;
 
@@ -44,25 +47,28 @@ struct rp_acceptor {
     rp_loop *loop;
     const rp_acceptor_handler *handler;
     rp_post start, stop;
-    rp_timer pause; /* armed while accepting pauses because descriptors have run out */
+    rp_timer pause; /* armed while the acceptor pauses after on_exhausted */
     bool is_accepting;
 };
 
-/* Adds a listener for an address. Call it before rp_acceptor_start(). RP_NO_RESOURCE (there are
- * RP_LISTENERS already), and the errors of rp_listener_open(). */
+/* Adds a listener for an address. `*out` receives the listener, which the acceptor owns. The
+ * caller must add all listeners before rp_acceptor_start(), and at most RP_LISTENERS. The
+ * errors are those of rp_listener_open(). */
 RP_NODISCARD rp_status rp_acceptor_listen(rp_acceptor *acceptor, const char *address,
                                           const rp_listener **out, rp_error *err);
-/* Start and stop accepting, by a post to the loop. Any thread; call each at most once. Stopping
- * closes the listeners, so the system refuses peers that connect afterwards. */
+/* Each of these two functions posts to the loop, which then starts or stops accepting. They may
+ * be called on any thread, each at most once. Stopping closes the listeners: the system refuses
+ * peers that connect afterwards. */
 void rp_acceptor_start(rp_acceptor *acceptor, rp_loop *loop,
                        const rp_acceptor_handler *handler);
 void rp_acceptor_stop(rp_acceptor *acceptor);
-/* Closes the listeners. Call it after the loop has ended. */
+/* Closes the listeners. Must be called after the loop has ended. */
 void rp_acceptor_deinit(rp_acceptor *acceptor);
 
-/* The first TCP port that the acceptor listens on; 0: none. Any thread. */
+/* Returns the port of the first TCP listener, or 0 if there is none. Any thread. */
 int rp_acceptor_port(const rp_acceptor *acceptor);
-/* Whether the acceptor listens on a Unix socket. Call it before rp_acceptor_stop(). */
+/* Returns whether the acceptor listens on a Unix socket. Must be called before
+ * rp_acceptor_stop(). */
 bool rp_acceptor_has_unix(const rp_acceptor *acceptor);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of a connection: starts a task for each gRPC request, of the kind that its method
- * needs, and responds to GET and HEAD requests with the server's pages, such as /metrics. */
+/* Handles the requests of a connection. For each gRPC request it starts a task (task.h) of the
+ * kind of the request's method. To GET and HEAD requests it responds with the server's pages,
+ * such as /metrics. */
 #ifndef RP_SERVER_CORE_CALLS_H
 #define RP_SERVER_CORE_CALLS_H
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue of Checkpoint calls.
+/* The queue of Checkpoint calls, by which clients make the server write a checkpoint.
  *
- * Calls that arrive while no checkpoint is being written share the one that is started for
- * them. Calls that arrive while a checkpoint is being written share the next one, because
- * changes that their clients know to be acknowledged may be missing in the current one. So at
- * most one checkpoint is being written and one is waiting, for any number of calls. A few
- * checkpoints may follow each other at once; further ones start checkpoint_spacing_ms apart.
+ * If no checkpoint is being written, a call starts one. Calls that arrive while a checkpoint is
+ * being written share the next one, because the current one may lack changes that the server
+ * has already acknowledged to their clients. So for any number of calls, at most one checkpoint
+ * is being written and one is waiting. A few checkpoints may follow each other without a pause.
+ * After these, checkpoints start at least checkpoint_spacing_ms apart.
  *
- * Calls arrive on every worker. Checkpoints are started on the first worker's thread, which has
- * the timer. rpc/checkpoint_call.c implements the functions below. */
+ * Calls arrive on every worker. The first worker's thread starts the checkpoints and has the
+ * timer. rpc/checkpoint_call.c implements the functions below. */
 #ifndef RP_SERVER_CORE_CHECKPOINT_QUEUE_H
 #define RP_SERVER_CORE_CHECKPOINT_QUEUE_H
 
@@ -19,9 +19,9 @@ struct rp_server;
 typedef struct rp_checkpoint_call rp_checkpoint_call;
 
 typedef struct rp_checkpoint_queue {
-    /* The first five fields are used under the server's lock. */
-    rp_checkpoint_call *waiting; /* calls that wait for the next checkpoint */
-    rp_checkpoint_call *running; /* calls that share the checkpoint being written */
+    /* The server's lock guards the first five fields. */
+    rp_checkpoint_call *waiting; /* list of the calls that wait for the next checkpoint */
+    rp_checkpoint_call *running; /* list of the calls that share the checkpoint being written */
     bool is_busy;                /* a checkpoint is being written */
     bool is_posted;              /* `post` is in the queue of the first worker's loop */
     rp_bucket bucket;
@@ -29,11 +29,11 @@ typedef struct rp_checkpoint_queue {
     rp_timer timer; /* used by the first worker's thread only */
 } rp_checkpoint_queue;
 
-/* Returns whether a checkpoint may begin now; if so, takes it from `bucket`. Takes the server's
- * lock. Any thread. */
+/* Returns whether a checkpoint may begin now. If true, takes one checkpoint from `bucket`,
+ * which limits their rate. Takes the server's lock. Any thread. */
 RP_NODISCARD bool rp_checkpoint_queue_spend(struct rp_server *server, int64_t now_ns);
 
-/* Call it once, before the workers start. */
+/* Must be called once, before the workers start. */
 void rp_checkpoint_queue_init(rp_checkpoint_queue *queue);
 
 #endif

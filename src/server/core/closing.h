@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends the calls of closed connections, some in each turn of the loop.
+/* Ends the calls of closed connections, a bounded number in each turn of the event loop.
  *
  * Ending a call withdraws its operation from its table, under the table's lock, and frees the
  * call's memory. A connection may have thousands of calls, and many connections may close at
- * once. So a turn ends RP_CLOSING_CALLS calls of closed connections; the next turns end the
- * others, in the order in which the connections were closed.
+ * once. So a turn ends at most RP_CLOSING_CALLS calls of closed connections. The next turns end
+ * the others, in the order in which the connections were closed.
  *
- * Until a call of a closed connection is ended, its timers and operations may still invoke its
- * callbacks. It starts no new draw (rp_connection_may_queue()), and responses that it sends
- * stay queued in the connection's rp_h2.
+ * Until a call of a closed connection has ended, the call's timers and table operations may
+ * still invoke its callbacks. The call starts no new draw of samples
+ * (rp_connection_may_queue()). Responses that the call sends stay queued in the connection's
+ * rp_h2.
  *
  * Invariants:
- *   E1  the timer is armed while the list is not empty;
+ *   E1  the timer is armed while the list of closed connections is not empty;
  *   E2  `last` is the last entry of the list; NULL if the list is empty.
  *
- * All functions belong to the worker's thread. */
+ * All functions must be called on the worker's thread. */
 #ifndef RP_SERVER_CORE_CLOSING_H
 #define RP_SERVER_CORE_CLOSING_H
 
@@ -23,7 +24,7 @@
 
 enum { RP_CLOSING_CALLS = 512 }; /* the most calls that one turn ends */
 
-/* A closed connection; a part of rp_connection. */
+/* The list entry of a closed connection, embedded in rp_connection. */
 typedef struct rp_closed rp_closed;
 struct rp_closed {
     rp_closed *next;
@@ -34,22 +35,25 @@ typedef struct rp_closing {
     rp_loop *loop;
     rp_closed *first, *last;
     rp_timer timer;
-    size_t ended;                           /* calls that were ended in this turn */
-    bool is_urgent;                         /* the worker stops: end all calls at once */
-    void (*on_progress)(rp_closed *closed); /* some of its calls have ended, others have not */
-    void (*on_done)(rp_closed *closed);     /* all of its calls have ended; may free it */
+    size_t ended;   /* calls that were ended in this turn */
+    bool is_urgent; /* rp_closing_finish() was called: all calls are ended at once */
+    void (*on_progress)(rp_closed *closed); /* called when some of the connection's calls have
+                                               ended, but not all */
+    void (*on_done)(rp_closed *closed); /* called when all of the connection's calls have ended;
+                                           may free the connection */
 } rp_closing;
 
 void rp_closing_init(rp_closing *closing, rp_loop *loop, void (*on_progress)(rp_closed *closed),
                      void (*on_done)(rp_closed *closed));
-/* Adds a connection from which nothing is read and to which nothing is written any more.
- * Instead of adding it, ends all of its calls now in these cases: the list is empty and this
- * turn may still end all of them; rp_closing_finish() was called before; there is no memory for
- * the timer. */
+/* Adds a closed connection to the list. The caller must no longer read from the connection or
+ * write to it. In three cases, all calls of the connection are ended now instead: the list is
+ * empty and this turn may still end that many calls; rp_closing_finish() was called before;
+ * there is no memory for the timer. */
 void rp_closing_add(rp_closing *closing, rp_closed *closed, rp_h2 *h2);
-/* Call it at the end of each turn of the loop. */
+/* Lets the next turn end RP_CLOSING_CALLS calls again. Must be called at the end of each turn
+ * of the loop. */
 void rp_closing_end_turn(rp_closing *closing);
-/* Ends all calls now, also those of connections that are added later. */
+/* Ends all calls now. From then on, rp_closing_add() ends the calls of a connection at once. */
 void rp_closing_finish(rp_closing *closing);
 
 #endif

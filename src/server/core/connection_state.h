@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a connection. It belongs to the thread of its worker.
+/* The state of a connection. Only the thread of its worker may use it.
  *
  * Invariants:
- *   C1  a connection that is not CLOSED is in worker->connections, once;
- *   C2  is_dirty is set exactly while the connection is in worker->dirty, and never if it is
- *       CLOSED;
+ *   C1  a connection is in worker->connections exactly while it is not CLOSED;
+ *   C2  is_dirty is set exactly while the connection is in worker->dirty. A CLOSED connection
+ *       is never dirty;
  *   C3  h2 and drawn are set from the state H2 on, and NULL before;
  *   C4  lease is set in the state LEASE only;
  *   C5  counted_bytes[side] is the number of bytes that the budget of queued bytes counts for
  *       the connection on that side;
- *   C6  newcomer is in worker->newcomers if the connection is not CLOSED, is_accepted is not
- *       set, and the connection's TLS handshake is not queued, or is late (handshakes.h). */
+ *   C6  `newcomer` is in worker->newcomers if the connection is not CLOSED, has no accepted
+ *       call (is_accepted), and its TLS handshake is not queued, or is late (handshakes.h). */
 #ifndef RP_SERVER_CORE_CONNECTION_STATE_H
 #define RP_SERVER_CORE_CONNECTION_STATE_H
 
@@ -42,7 +42,7 @@ typedef enum rp_connection_state {
     RP_CONNECTION_H2,
     RP_CONNECTION_LEASE,   /* lease_link.h */
     RP_CONNECTION_CLOSING, /* queued bytes are written, nothing is read */
-    RP_CONNECTION_CLOSED,  /* its calls are being ended: closing.h */
+    RP_CONNECTION_CLOSED,  /* the connection's calls are being ended: closing.h */
 } rp_connection_state;
 
 struct rp_connection {
@@ -55,11 +55,11 @@ struct rp_connection {
     rp_connection *prev, *next;
     rp_connection *next_dirty;
     bool is_dirty, ended_writing;
-    bool is_dense;    /* its frames and messages were small in the last read */
-    bool is_unread;   /* it waits to be read: deferral.h */
+    bool is_dense;    /* the frames and messages of the last read were small */
+    bool is_unread;   /* the read is delayed: deferral.h */
     bool is_starved;  /* one of its calls waits for room for responses */
     bool is_draining; /* the first GOAWAY has been sent, the final one has not */
-    bool is_accepted; /* it has had an accepted call (V5) */
+    bool is_accepted; /* the connection has had an accepted call (V5) */
     rp_connection_state state;
     rp_link link;
     rp_h2 *h2;
@@ -73,46 +73,50 @@ struct rp_connection {
     rp_newcomer newcomer; /* C6 */
     rp_closed closed;
     rp_abuse abuse;
-    rp_expiries expiries;     /* resets of expired calls, which are not charged to `abuse` */
-    uint64_t charged_records; /* how many of link.idle_records were charged to `abuse` */
-    rp_client client;         /* what /v1/clients shows */
+    rp_expiries expiries;     /* resets of expired calls, which do not count as abuse */
+    uint64_t charged_records; /* how many of link.idle_records have been charged to `abuse` */
+    rp_client client;         /* the data that the page /v1/clients shows */
     rp_gate_memo memo;
     char peer[RP_PEER_BYTES];
     char certificate[RP_AUTH_MAX_NAME_BYTES + 1];
-    size_t parked_bytes;      /* of waiting inserts, with chunks that no table holds */
-    int64_t blocked_since_ns; /* nothing could be written since then; 0: not blocked */
-    size_t pinned_bytes;      /* of chunks that its streams keep and no table holds */
-    size_t making_bytes;      /* of responses that are being made */
+    size_t parked_bytes;      /* bytes of waiting inserts, with chunks that no table holds */
+    int64_t blocked_since_ns; /* time since which the socket is full; 0: not blocked */
+    size_t pinned_bytes;      /* bytes of chunks that its streams keep and no table holds */
+    size_t making_bytes;      /* bytes of responses that are being made */
     size_t makers;            /* calls whose response is being made */
-    size_t wanted_bytes;      /* if is_starved: the least room that one of its calls needs */
-    int64_t fed_from_ns;      /* calls that wait for room do not continue before this time */
+    size_t wanted_bytes; /* if is_starved: bytes that the call with the least need waits for */
+    int64_t fed_from_ns; /* calls that wait for room do not continue before this time */
     size_t counted_bytes[RP_QUEUE_SIDES];
-    rp_drawn *drawn;    /* items drawn for its calls */
-    int64_t opened_ns;  /* when it was opened, plus the time its handshake has been queued */
-    int64_t heard_ns;   /* when bytes were read last */
-    int64_t moved_ns;   /* when response bytes were last written, or none were queued */
-    uint64_t left_then; /* rp_h2_left_bytes() at moved_ns */
-    rp_pace reading;    /* how fast the peer reads responses */
-    int64_t pinged_ns;  /* when a ping was sent that has had no response; 0: none */
-    int64_t headers_since_ns; /* since when settings or headers have been incomplete; 0: none */
+    rp_drawn *drawn;   /* counts the items drawn for its calls */
+    int64_t opened_ns; /* time of opening, plus the time its TLS handshake was queued */
+    int64_t heard_ns;  /* time of the last read of bytes */
+    int64_t moved_ns;  /* time at which response bytes were last written, or none were queued */
+    uint64_t left_then;       /* value of rp_h2_left_bytes() at moved_ns */
+    rp_pace reading;          /* measures how fast the peer reads responses */
+    int64_t pinged_ns;        /* time of a ping that has no response yet; 0: none */
+    int64_t headers_since_ns; /* time since which settings or headers are incomplete; 0: they
+                                 are not */
     rp_intake intake;         /* its incomplete messages */
-    rp_loan loans[RP_QUEUE_SIDES]; /* past the limits (queue_budget.h, Q7) */
-    size_t held_before_loan;       /* bytes of messages when the loan on RP_QUEUE_IN began */
+    rp_loan loans[RP_QUEUE_SIDES]; /* loans beyond the limits (queue_budget.h, Q7) */
+    size_t held_before_loan; /* bytes of its messages when the loan on RP_QUEUE_IN began */
 };
 
 /* Makes the worker call rp_connection_flush() at the end of this turn of its loop. */
 void rp_connection_touch(rp_connection *connection);
-/* Counts and logs a refusal. */
+/* Counts and logs a refusal of the connection or of one of its calls. */
 void rp_connection_refused(rp_connection *connection, rp_refusal why);
-/* Charges the abuse budget for one event, in the state H2. False if the budget is spent: then
- * the refusal is counted, and the session is ended with a GOAWAY that says so. */
+/* Charges one event to the connection's abuse budget (abuse.h). The connection must be in the
+ * state H2. Returns false if the budget is spent: then the refusal is counted, and the HTTP/2
+ * session is ended with a GOAWAY that gives the reason. */
 RP_NODISCARD bool rp_connection_charge(rp_connection *connection, rp_abuse_kind kind);
 
-/* The places of the server by the worker's limits. */
+/* Returns how many places for connections the server has by the worker's limits (newcomers.h).
+ */
 rp_places rp_worker_places(const rp_worker *worker);
-/* A call of the connection is accepted: the peer's credentials allow it. From then on the
- * connection is not closed for new ones (newcomers.h). RP_UNAVAILABLE: as many other
- * connections as may have had accepted calls; then `*why` receives the reason. */
+/* Called when the peer's credentials allow a call of the connection: the call is accepted. From
+ * then on the connection is not closed to make a place for a new one (newcomers.h).
+ * RP_UNAVAILABLE if too many other connections have had accepted calls. Then `*why` receives
+ * the reason. */
 RP_NODISCARD rp_status rp_connection_accept(rp_connection *connection, rp_refusal *why,
                                             rp_error *err);
 

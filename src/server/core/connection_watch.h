@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides whether the peer of a connection is too slow. A timer checks each connection, more
- * often while the server waits for the peer. The caller (connection.c) closes the connection.
- */
+/* Decides whether the peer of a connection is too slow. connection.c calls
+ * rp_connection_check() by a timer of each connection, more often while the server waits for
+ * the peer. If the peer is too slow, connection.c closes the connection. */
 #ifndef RP_SERVER_CORE_CONNECTION_WATCH_H
 #define RP_SERVER_CORE_CONNECTION_WATCH_H
 
 #include "server/core/connection_state.h"
 
-enum { RP_CHECK_NS = 1000000000 }; /* between checks while the peer may take too long */
+enum { RP_CHECK_NS = 1000000000 }; /* time between checks while rp_connection_takes_time() */
 
 static inline int64_t rp_ms(int64_t milliseconds)
 {
@@ -15,25 +15,28 @@ static inline int64_t rp_ms(int64_t milliseconds)
 }
 
 typedef enum rp_connection_verdict {
-    RP_CHECK_FINE,     /* check again at *due_ns; a ping may have been queued for writing */
+    RP_CHECK_FINE,     /* check again at *due_ns; the check may have queued a ping */
     RP_CHECK_NEVER,    /* the connection needs no more checks */
-    RP_CHECK_AGAIN,    /* the peer waits for the server: check again at *due_ns */
-    RP_CHECK_READ,     /* the peer's first bytes are incomplete: read, and check at *due_ns */
-    RP_CHECK_TOO_SLOW, /* close the connection, because of *why */
+    RP_CHECK_AGAIN,    /* the server delays the TLS handshake: check again at *due_ns */
+    RP_CHECK_READ,     /* the first bytes are incomplete: read, and check again at *due_ns */
+    RP_CHECK_TOO_SLOW, /* close the connection; *why is the reason */
 } rp_connection_verdict;
 
-/* Checks a connection whose timer is due. */
+/* Checks a connection whose timer is due. `*due_ns` receives the time of the next check, and
+ * `*why` the reason for closing the connection. */
 rp_connection_verdict rp_connection_check(rp_connection *connection, int64_t now_ns,
                                           int64_t *due_ns, rp_refusal *why);
 
-/* Whether to read from the connection now: false while the budget has no room for its messages.
- */
+/* Returns whether to read from the connection now: false while the budget of queued bytes
+ * (queue_budget.h) has no room for the connection's messages. */
 bool rp_connection_may_read(const rp_connection *connection);
-/* Whether the connection waits for room in the budget, or has a turn (Q7). Such a connection is
- * checked more often. */
+/* Returns whether the connection waits for room in the budget, or has a loan (Q7). Such a
+ * connection is checked more often. */
 bool rp_connection_is_held_up(const rp_connection *connection);
-/* Whether the server waits for the peer, which may take too long: to send the rest of a message
- * or of headers, or to read responses. `is_blocked`: the socket was full. */
+/* Returns whether the connection must be checked every RP_CHECK_NS at least. This is so while
+ * the server waits until the peer sends the rest of a message or of headers, or reads
+ * responses. It is also so while the connection is held up. `is_blocked` says that the socket's
+ * buffer was full at the last write. */
 bool rp_connection_takes_time(const rp_connection *connection, bool is_blocked);
 
 #endif

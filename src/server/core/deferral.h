@@ -1,88 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bound on the work of a turn of the loop. The work of some calls is out of proportion to the
- * bytes that a turn reads: calls that visit every table, calls with many keys, and messages
- * with many items or bytes, of which a peer can have thousands complete at the same moment. So
- * every call asks rp_defer_may_begin() before it handles a message. The bytes of the message
- * and of responses count as work; a call with more work adds the units of that work. A unit is
- * about the work for one key. When a turn has done RP_TURN_WORK units, calls that ask are
- * deferred to the following turns.
+/* Bounds the work that one turn of an event loop does for calls. Some calls take much work for
+ * few bytes: calls that visit every table, and calls with many keys or items. A peer can also
+ * send the last bytes of thousands of large messages at once. So every call must ask
+ * rp_defer_may_begin() before it handles a message. Work is counted in units. A unit is about
+ * the work for one key. The bytes of messages and of responses count as work, and a call with
+ * more work than its bytes adds the units of that work. When a turn has done RP_TURN_WORK
+ * units, further calls are deferred to the following turns.
  *
- * Deferred calls continue round robin, one of each connection, so that a connection with many
- * calls does not delay one with few. A stream of samples that continues may add RP_TURN_SHARE
- * units, then goes to the end of the queue. With smaller shares, the stream would find neither
- * its samples nor the socket's buffers in the cache. A change that has begun and is deferred is
- * the first to continue, so only one large change is in progress at a time. Every turn
- * continues at least one deferred call.
+ * Deferred calls continue round robin, one call of each connection, so that a connection with
+ * many calls does not delay one with few. When a stream of samples continues, it may add
+ * RP_TURN_SHARE units before it goes to the end of the queue. With fewer units, its samples and
+ * the socket's buffers would no longer be in the processor's cache. If a change is deferred
+ * after it has begun, it continues before all others, so only one large change is in progress
+ * at a time. Every turn continues at least one deferred call.
  *
- * A small call whose connection has no deferred calls does not wait for those of others: it may
- * begin until the turn has done twice RP_TURN_WORK units. So a large call in the same turn does
- * not defer it. There is one exception: while a deferred call of a connection continues, the
- * other small messages of this connection have only the rights of large ones.
+ * A small call, whose request has at most 4096 bytes, does not wait for the deferred calls of
+ * other connections. If its own connection has none, it may begin until the turn has done twice
+ * RP_TURN_WORK units, so a large call in the same turn does not defer it. While a deferred call
+ * of a connection continues, this rule does not hold for the connection: its small messages are
+ * treated as large ones.
  *
- * A message that waits after it was read must be copied. To avoid that, once the turn has done
- * almost RP_TURN_WORK units, a connection with more than a few bytes to read waits before the
- * read. Its bytes stay in the socket. Such connections are read in the next turns, after the
- * deferred calls, in the order in which they came. While some of them wait, every other
- * connection with many bytes goes to the end of their queue. Every turn reads from at least one
- * of them, even if calls are still deferred.
+ * A message that waits after it was read must be copied. To avoid the copy, reads are delayed:
+ * once a turn has done almost RP_TURN_WORK units, a connection with more than 16 KiB to read
+ * enters a queue, and its bytes stay in the socket. While the queue is not empty, every other
+ * connection with so many bytes enters it too. The next turns read from these connections in
+ * the order of the queue, after the deferred calls. Every turn reads from at least one of them,
+ * even if calls are still deferred.
  *
- * The session keeps the messages that wait (rp_h2_handler.may_deliver). So they count in the
- * budget of queued bytes, and stay in order.
+ * The HTTP/2 session keeps the messages of deferred calls (rp_h2_handler.may_deliver). So they
+ * count as queued bytes (queue_budget.h), and stay in order.
  *
  * Invariants:
  *   F1  task->is_deferred is set exactly while the task is in connection->deferred;
- *   F2  a connection is in worker->deferring exactly while connection->deferred is not empty;
+ *   F2  a connection is in the list worker->deferring exactly while connection->deferred is not
+ *       empty;
  *   F3  the timer is armed while worker->deferring or worker->unread is not empty;
- *   F4  connection->is_unread is set exactly while the connection is in worker->unread.
+ *   F4  connection->is_unread is set exactly while the connection is in the list
+ *       worker->unread, the queue of delayed reads.
  *
- * All functions belong to the worker's thread. */
+ * All functions must be called on the worker's thread. */
 #ifndef RP_SERVER_CORE_DEFERRAL_H
 #define RP_SERVER_CORE_DEFERRAL_H
 
 #include "server/core/task.h"
 
 enum {
-    RP_TURN_WORK = 64 << 10, /* units in one turn; small requests may add as many */
-    RP_TURN_SHARE = 8 << 10, /* units that a stream may add when it continues */
-    RP_TURN_VISITS = 16,     /* calls that visit every table, in one turn */
+    RP_TURN_WORK = 64 << 10, /* units of one turn; small calls may add as many again */
+    RP_TURN_SHARE = 8 << 10, /* units that a deferred stream may add when it continues */
+    RP_TURN_VISITS = 16,     /* calls that visit every table, at most in one turn */
     RP_UNIT_BYTES = 256,     /* bytes of a message that count as one unit */
 };
 
-/* Returns true if the task may begin to work. `size` is the size of its request in bytes or
- * units; SIZE_MAX: the request is not small. Otherwise defers the task: one of the next turns
- * calls its on_turn, or resumes the call if the kind has no on_turn. */
+/* Returns true if the task may begin to work now. `size` is the size of its request in bytes,
+ * or in units of work. A request of at most 4096 is small; pass SIZE_MAX for one that is never
+ * small. If false, the task is deferred: one of the next turns calls its on_turn, or resumes
+ * the call if the task's kind has no on_turn. */
 RP_NODISCARD bool rp_defer_may_begin(rp_task *task, size_t size);
-/* Returns true if a task that has begun may go on in this turn. Otherwise defers the task, as
- * the first to continue. Kinds that use this function have an on_turn. */
+/* Returns true if a task that has begun may go on in this turn. If false, the task is deferred
+ * and is the first to continue. The task's kind must have an on_turn. */
 RP_NODISCARD bool rp_defer_may_go_on(rp_task *task);
 /* Adds units of work to those of this turn. */
 void rp_defer_add_work(rp_worker *worker, size_t units);
-/* Call rp_defer_begin_message() before a message of `size` bytes is handled: it adds the work
- * for these bytes. Call rp_defer_end_message() afterwards. */
+/* rp_defer_begin_message() adds the work for a message of `size` bytes. The caller must call it
+ * before it handles a message, and rp_defer_end_message() afterwards. */
 void rp_defer_begin_message(rp_worker *worker, size_t size);
 void rp_defer_end_message(rp_worker *worker);
 
-/* Returns true if the connection may be read now. Otherwise the connection waits: this turn or
+/* Returns true if the connection may be read now. If false, the read is delayed: this turn or
  * one of the next calls the function `read` of rp_defer_init(). */
 RP_NODISCARD bool rp_defer_may_read(rp_connection *connection);
 
-/* Removes the task, or all tasks and the read of the connection, from the deferred ones. */
+/* rp_defer_forget() cancels the deferral of a task. rp_defer_forget_all() cancels those of all
+ * tasks of a connection and its delayed read. */
 void rp_defer_forget(rp_task *task);
 void rp_defer_forget_all(rp_connection *connection);
 
-/* For calls that visit every table. Returns an empty response, or NULL with the call ended. The
- * response cannot grow beyond the room that the connection has now. Adds the work of a visit.
- */
+/* Makes an empty response for a call that visits every table, and adds the work of that visit.
+ * The response cannot grow beyond the room that the connection has now (connection_room.h). If
+ * there is no memory, ends the call and returns NULL. */
 rp_message *rp_defer_reply(rp_task *task);
-/* Sends the response and ends the call. If the connection has too little room for the response,
- * ends the call with RP_NO_RESOURCE instead. */
+/* Sends a response of rp_defer_reply() and ends the call. If the connection has too little room
+ * for the response, ends the call with RP_NO_RESOURCE instead. */
 void rp_defer_respond(rp_task *task, rp_message *reply);
 
-/* Call rp_defer_init() before the worker's loop runs, and rp_defer_end_turn() at the end of
- * each turn of the loop. `read` reads from a connection that has waited; the connection may
- * have ended or lack room by then. `write` is called after a deferred call has continued with
- * much work: it writes the responses of the connection now, or touches the connection
- * (rp_connection_touch()) so that they are written at the end of the turn. */
+/* The worker must call rp_defer_init() before its loop runs, and rp_defer_end_turn() at the end
+ * of each turn. `read` is called for a connection whose read was delayed. By then the
+ * connection may lack room for messages. `write` is called after a deferred call has continued
+ * and done much work. It writes the responses of the connection now, or has them written at the
+ * end of the turn (rp_connection_touch()). */
 void rp_defer_init(rp_worker *worker, void (*read)(rp_connection *connection),
                    void (*write)(rp_connection *connection));
 void rp_defer_end_turn(rp_worker *worker);

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection on which a client of this host holds a lease on shared memory. lease.h describes
- * the protocol. All functions belong to the worker's thread.
+/* The server's side of a connection on which a client of the same host holds a lease on shared
+ * memory. shm/lease.h describes the protocol. All functions must be called on the worker's
+ * thread.
  *
  * Invariants:
  *   N1  connection->lease is set from rp_lease_link_begin() to rp_lease_link_free();
- *   N2  the link's buffer is never full before a read. Once the lease is granted, it holds less
- *       than one number (8 bytes) after a read has been handled. */
+ *   N2  the link's buffer is never full before a read. Once the lease is granted, the buffer
+ *       holds less than one number (8 bytes) after each rp_lease_link_read(). */
 #ifndef RP_SERVER_CORE_LEASE_LINK_H
 #define RP_SERVER_CORE_LEASE_LINK_H
 
 #include "server/core/connection_state.h"
 
-/* Takes over a connection that begins with RP_LEASE_MAGIC. False: the caller must close it. */
+/* Takes over a connection whose first bytes are RP_LEASE_MAGIC. Returns false on failure: the
+ * caller must then close the connection. */
 bool rp_lease_link_begin(rp_connection *connection);
-/* Reads and handles bytes that have arrived. False: the caller must close the connection. */
+/* Reads and handles the bytes that have arrived. If it returns false, the caller must close the
+ * connection. */
 bool rp_lease_link_read(rp_connection *connection);
-/* True until the client has been authorized. */
+/* Returns true until the client has been authorized. */
 bool rp_lease_link_is_greeting(const rp_connection *connection);
 /* Ends the lease, if there is one, and frees the state of the link. */
 void rp_lease_link_free(rp_connection *connection);

@@ -3,14 +3,16 @@
  *
  * With a journal, each change has a log sequence number (LSN). A change is safe once the
  * journal has written it, or synced it, depending on the journal's mode. A task that has made a
- * change waits for the change's LSN in a list of its worker. The journal's thread posts only to
- * workers whose list is not empty. A turn of a worker's loop completes at most 512 waits.
- * Without a journal every LSN is safe, and a response costs one comparison.
+ * change waits for the change's LSN in a list of its worker. When LSNs become safe, the
+ * journal's thread posts to the loops of the workers whose list is not empty. A turn of a
+ * worker's loop completes at most 512 waits. Without a journal every LSN is safe, and the check
+ * costs one comparison for each response.
  *
  * Invariants:
- *   S1  the list of a worker is in ascending order of LSNs, and used on its thread only;
+ *   S1  the list of a worker is in ascending order of LSNs, and only the worker's thread uses
+ *       it;
  *   S2  the post is in the loop's queue only while `state` is POSTED;
- *   S3  a list that is not empty has `state` ARMED or POSTED, so each wait is completed. */
+ *   S3  while the list is not empty, `state` is ARMED or POSTED, so each wait is completed. */
 #ifndef RP_SERVER_CORE_SAFETY_H
 #define RP_SERVER_CORE_SAFETY_H
 
@@ -20,9 +22,9 @@
 #include "net/loop.h"
 #include "reprise/durable.h"
 
-/* The journal of a server. */
+/* The journal of a server, and how far it has come. */
 typedef struct rp_safety {
-    rp_durable *durable;       /* borrowed; NULL: the server keeps nothing on disk */
+    rp_durable *durable;       /* borrowed; NULL: the server has no journal */
     atomic_uint_fast64_t safe; /* LSNs up to here are safe; UINT64_MAX without a journal */
     bool is_listening;
 } rp_safety;
@@ -31,8 +33,8 @@ typedef struct rp_safety {
 typedef struct rp_safe_wait rp_safe_wait;
 struct rp_safe_wait {
     rp_safe_wait *prev, *next;
-    uint64_t lsn;                        /* 0: not waiting */
-    void (*on_safe)(rp_safe_wait *wait); /* called after the wait has left the list */
+    uint64_t lsn;                        /* the LSN waited for; 0: not waiting */
+    void (*on_safe)(rp_safe_wait *wait); /* called when the LSN is safe */
 };
 
 /* The waits of a worker. */
@@ -41,7 +43,7 @@ typedef struct rp_safe_waits {
     rp_loop *loop;
     rp_safe_wait *first, *last;
     rp_post post;
-    atomic_int state;
+    atomic_int state; /* IDLE, ARMED (the journal's thread will post `post`) or POSTED */
 } rp_safe_waits;
 
 static inline uint64_t rp_safe_now(rp_safety *safety)
@@ -50,28 +52,30 @@ static inline uint64_t rp_safe_now(rp_safety *safety)
     return atomic_load_explicit(&safety->safe, memory_order_acquire);
 }
 
-/* Starts without a journal: every LSN is safe. */
+/* Initializes without a journal: every LSN is safe. */
 void rp_safety_init(rp_safety *safety);
 
-/* Makes the journal of `durable` call `on_safe` when LSNs become safe. `ctx` and `durable` are
- * borrowed. RP_NO_RESOURCE (too many listeners). */
+/* Makes the journal of `durable` call `on_safe` with `ctx` when LSNs become safe. Both pointers
+ * are borrowed. RP_NO_RESOURCE (too many listeners). */
 RP_NODISCARD rp_status rp_safety_listen(rp_safety *safety, rp_durable *durable,
                                         rp_safe_listener *on_safe, void *ctx, rp_error *err);
 void rp_safety_unlisten(rp_safety *safety, rp_safe_listener *on_safe, void *ctx);
 
-/* Sets the error of a change that cannot be made because the journal is behind:
- * RP_UNAVAILABLE. There must be a journal. */
+/* Sets `*out` to the error of a change that cannot be made because the journal's backlog is at
+ * its bound: RP_UNAVAILABLE. There must be a journal. */
 void rp_safety_why_behind(rp_safety *safety, rp_error *out);
 
-/* Raises the safe LSN. False if `lsn` is not higher than it. The journal's thread. */
+/* Raises the safe LSN to `lsn`. Returns false if `lsn` is not higher. Called on the journal's
+ * thread. */
 bool rp_safety_raise(rp_safety *safety, uint64_t lsn);
 
 void rp_safe_waits_init(rp_safe_waits *waits, rp_safety *safety, rp_loop *loop);
-/* Call it after the safe LSN was raised: posts to the loop if `state` is ARMED. Any thread. */
+/* Posts to the loop if `state` is ARMED. Must be called after rp_safety_raise(). Any thread. */
 void rp_safe_waits_wake(rp_safe_waits *waits);
 
-/* Begins to wait for an LSN: on_safe is called in a later turn, even if the LSN is safe by now.
- * If `wait` is waiting already, it then waits for the higher of the two LSNs. */
+/* Begins to wait for an LSN. wait->on_safe is called in a later turn, even if the LSN is safe
+ * already. If `wait` is waiting for another LSN, it waits from then on for the higher of the
+ * two. */
 void rp_safe_wait_begin(rp_safe_waits *waits, rp_safe_wait *wait, uint64_t lsn);
 /* Ends the wait, if there is one, without calling on_safe. */
 void rp_safe_wait_end(rp_safe_waits *waits, rp_safe_wait *wait);

@@ -2,9 +2,10 @@
 /* A served table: a table, its metrics, and the state that all insert and sample streams of the
  * table share.
  *
- * A table is found by its name in the store, and then by its id in server->served. The entry of
- * a dropped table is removed by rp_served_table_forget(), or replaced when another table has
- * got the id.
+ * server->served holds the served tables by table id. To find a served table by name, the
+ * server looks up the name in the store and then the table's id in server->served. The entry of
+ * a dropped table is removed by rp_served_table_forget(), or replaced when a new table gets the
+ * same id.
  *
  * Invariant U1, under the server's lock: server->served[i] is NULL, or belongs to a table with
  * the id i + 1. */
@@ -22,7 +23,7 @@ typedef struct rp_served_table {
     rp_allocator alloc;
     rp_table *table; /* owns a reference */
     rp_table_metrics *metrics;
-    atomic_size_t pending_inserts; /* of all streams: items that wait to be inserted */
+    atomic_size_t pending_inserts; /* items of all streams that wait to be inserted */
     atomic_size_t max_pending;     /* insert streams pause when pending_inserts reaches this */
     atomic_size_t sample_bytes;    /* average size of recent samples; 0: not known */
     size_t name_size;
@@ -30,14 +31,14 @@ typedef struct rp_served_table {
 } rp_served_table;
 
 /* Finds the table named `name`. Returns a reference, or NULL with `*err` filled in
- * (RP_NOT_FOUND, RP_NO_RESOURCE). Any thread. Takes the server's lock, so a stream should keep
- * the result. */
+ * (RP_NOT_FOUND, RP_NO_RESOURCE). Any thread. It takes the server's lock, so a stream should
+ * keep the result and not call it for each message. */
 rp_served_table *rp_served_table_find(rp_server *server, rp_string name, rp_error *err);
 rp_served_table *rp_served_table_ref(rp_served_table *served);
 void rp_served_table_unref(rp_served_table *served); /* NULL is fine */
 
-/* Finds the table named `name` for a task. Returns a reference. On failure ends the task's RPC
- * with the error and returns NULL. */
+/* Finds the table named `name` for a task. Returns a reference. On failure it ends the task's
+ * call with the error and returns NULL. */
 rp_served_table *rp_served_table_of(rp_task *task, rp_string name);
 
 static inline bool rp_served_table_is(const rp_served_table *served, rp_string name)
@@ -46,20 +47,19 @@ static inline bool rp_served_table_is(const rp_served_table *served, rp_string n
            (name.size == 0 || memcmp(served->name, name.data, name.size) == 0);
 }
 
-/* Whether the table has been dropped. False for NULL. */
+/* Returns whether the table has been dropped. False for NULL. */
 static inline bool rp_served_table_is_dropped(const rp_served_table *served)
 {
     return served != NULL && rp_table_is_dropped(served->table);
 }
 
-/* Updates max_pending after the table was altered. */
+/* Updates max_pending. Must be called after the table was altered. */
 void rp_served_table_altered(rp_served_table *served);
 
-/* Call it after the table `name` was dropped. Removes the entries of dropped tables of that
- * name, but not that of a new table. Removes the metrics of the name if no table has that name
- * now. */
+/* Removes the entries of dropped tables named `name`. If no table has that name now, also
+ * removes the metrics of the name. Must be called after the table was dropped. */
 void rp_served_table_forget(rp_server *server, const char *name);
-/* Removes all entries. No stream may exist. */
+/* Removes all entries. No stream may exist when it is called. */
 void rp_served_table_forget_all(rp_server *server);
 
 #endif

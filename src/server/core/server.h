@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A part of rp_server_start() that tests also call alone. The other functions of a server are
- * declared in reprise/server.h. */
+/* rp_server_new(), the first part of rp_server_start(), for tests that need a server which is
+ * not started. The other functions of a server are declared in reprise/server.h. */
 #ifndef RP_SERVER_CORE_SERVER_H
 #define RP_SERVER_CORE_SERVER_H
 

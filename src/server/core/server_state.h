@@ -4,13 +4,12 @@
  * The units of core/, each of which includes only those above it:
  *
  *   read_moderation, queue_budget, drawn, safety, closing, handshakes, acceptor, memory_guard,
- *   checkpoint_queue   values and services that know neither the fields of the server nor a
- *                      connection
+ *   checkpoint_queue   units that use neither the server's fields nor a connection
  *   server_state       this header: the structs, and access to fields that the server's lock
  *                      guards
  *   connection_state   the struct of a connection, its count of refusals, and whether it has
  *                      had an accepted call
- *   connection_room    how many bytes a connection may add to the budget of queued bytes
+ *   connection_room    how many queued bytes a connection may add
  *   connection_watch   decides whether a peer is too slow, and when to check again
  *   task               a call and its responses
  *   journal_room       makes changes wait while the backlog of the journal is at its bound
@@ -28,19 +27,19 @@
  * The methods are implemented in rpc/, which also defines rp_task_kinds (task.h) and
  * rp_worker_free_pools (below).
  *
- * Threads: a connection and all of its tasks belong to one worker's thread. Threads share the
- * tables, the gate, the metrics, and the atomics of rp_server. Operations of tables, the
- * journal and checkpoints complete on other threads, which post to the worker's loop.
+ * Threads: a connection and all of its tasks belong to one worker's thread. All threads share
+ * the tables, the gate (auth/gate.h), the metrics, and the atomics of rp_server. Operations of
+ * tables, the journal and checkpoints complete on other threads, which post to the worker's
+ * loop.
  *
  * Invariants:
  *   V1  server->connection_count is the sum of the workers' connection_count;
- *   V2  is_loaded changes once, from false to true; safety.durable does not change afterwards;
- *   V3  lists of a worker (connections, dirty, idle_*, open) are used on its thread only;
+ *   V2  is_loaded changes once, from false to true. safety.durable does not change afterwards;
+ *   V3  only the worker's thread uses the lists of a worker (connections, dirty, idle_*, open);
  *   V4  a worker's loop stops only when `outstanding` is 0: each operation of a table that was
  *       started for the worker has completed, and each page that the worker has requested has
  *       arrived;
- *   V5  server->accepted_count is the number of connections whose is_accepted is set, and at
- *       most server->connection_count. */
+ *   V5  server->accepted_count is the number of connections whose is_accepted is set. */
 #ifndef RP_SERVER_CORE_SERVER_STATE_H
 #define RP_SERVER_CORE_SERVER_STATE_H
 
@@ -74,8 +73,8 @@
 enum {
     RP_READ_BYTES = 256 << 10,    /* size of the worker's read buffer */
     RP_READ_TURN_BYTES = 4 << 20, /* bound on the cost of all reads in one turn */
-    RP_READ_EVENT_BYTES = 256,    /* cost of a frame and of a message, besides their bytes */
-    RP_OPEN_BATCHES = 8,          /* most tables that have an open batch of inserts */
+    RP_READ_EVENT_BYTES = 256,    /* cost of a frame or message, plus its bytes */
+    RP_OPEN_BATCHES = 8,          /* the most open batches of inserts, each of one table */
 };
 
 typedef struct rp_worker rp_worker;
@@ -90,7 +89,7 @@ struct rp_server {
     rp_log log;
     bool moderate, insecure, reset_off, require_client_certificate;
     char *files[4];   /* copies of the paths in rp_server_security */
-    char *page_hosts; /* a copy of the option, or NULL */
+    char *page_hosts; /* a copy of the option page_hosts, or NULL */
 
     rp_mutex lock; /* rank RP_RANK_SERVER; guards the next five fields */
     struct rp_served_table *served[RP_MAX_TABLES] RP_GUARDED_BY(lock); /* served_table.h */
@@ -110,15 +109,15 @@ struct rp_server {
     atomic_bool draining;
     atomic_bool is_loaded; /* V2; while false, calls that need the store are refused */
     rp_safety safety;
-    rp_safety room; /* its `safe` is no LSN: it counts how often the backlog became shorter */
+    rp_safety room; /* its `safe` counts: journal_room.h */
     rp_checkpoint_queue checkpoints;
     atomic_uint_fast32_t health_version; /* incremented when health changes */
     atomic_size_t connection_count;      /* V1 */
     atomic_size_t accepted_count;        /* V5 */
-    rp_queue_budget budget;              /* of queued bytes */
+    rp_queue_budget budget;              /* queue_budget.h */
     atomic_size_t mapped_arrays;         /* sample_array.h */
-    atomic_size_t pinned_bytes; /* of waiting inserts, without their chunks: pinned.h */
-    rp_shared_arena *arena;     /* for clients of this host; NULL: disabled */
+    atomic_size_t pinned_bytes; /* bytes of waiting inserts, without their chunks: pinned.h */
+    rp_shared_arena *arena;     /* shared memory for clients of this host; NULL: disabled */
     rp_allocator arena_alloc;
     rp_leases leases;
     rp_memory_guard memory_guard;
@@ -140,13 +139,13 @@ struct rp_worker {
     pthread_t thread;
     bool has_thread;
     rp_loop_metrics *metrics;
-    rp_server_limits limits; /* a copy: see rp_worker_update_limits() */
+    rp_server_limits limits; /* copy of server->limits: rp_worker_update_limits() */
     rp_message_pool replies;
     rp_safe_waits safe_waits;
     rp_safe_waits room_waits; /* calls that wait until the backlog is shorter: journal_room.h */
     size_t room_bytes;        /* of the messages of these calls */
     uint8_t *read_buffer;
-    rp_connection *connections; /* all that are not in the state CLOSED */
+    rp_connection *connections; /* all connections that are not in the state CLOSED */
     rp_connection *dirty;       /* connections to flush at the end of this turn */
     rp_insert_batch *idle_batches;
     rp_sample_fetch *idle_fetches[2]; /* small ones, large ones */
@@ -159,8 +158,8 @@ struct rp_worker {
     void (*read)(rp_connection *connection), (*write)(rp_connection *connection);
     rp_timer deferral;
     size_t work; /* units of work in this turn: deferral.h */
-    /* The deferred task that continues now, or NULL. It goes on until `work` is turn_end. Then
-     * it may be deferred again. */
+    /* The deferred task that continues now, or NULL. It may add work until `work` is turn_end.
+     * Then it may be deferred again. */
     rp_task *turn_of;
     size_t turn_end;
     rp_connection *continued; /* the connection of the deferred task that continues now */
@@ -168,14 +167,13 @@ struct rp_worker {
     rp_handshakes handshakes;
     rp_closing closing;
     rp_newcomers newcomers;
-    /* readers: connections that were read in this turn. readers_before: a decaying maximum of
-     * `readers` over earlier turns, halved after each turn. */
+    /* readers: number of connections read in this turn. readers_before: maximum of `readers`
+     * over earlier turns, halved after each turn. */
     size_t readers, readers_before;
-    rp_queue_part queue; /* its part of the budget of queued bytes */
+    rp_queue_part queue; /* the worker's part of the budget of queued bytes */
     size_t outstanding;  /* V4 */
     rp_post stop, drain, new_limits, dropped;
-    /* limits_posted: new_limits has been posted and has not run. dropped_posted: the same of
-     * `dropped`. */
+    /* Whether the posts `new_limits` and `dropped` are in the loop's queue. */
     atomic_bool limits_posted, dropped_posted;
     rp_post check_pinned; /* this field and the next four: pinned.h */
     atomic_bool check_posted;
@@ -185,8 +183,8 @@ struct rp_worker {
     atomic_size_t connection_count;
 };
 
-/* A copy of the limits in force. Any thread, as for all functions here that do not say
- * otherwise. */
+/* Return copies of the limits in force and of the server's health. All functions here may be
+ * called on any thread, unless their comment names one. */
 rp_server_limits rp_server_limits_now(rp_server *server);
 rp_health rp_server_health_now(rp_server *server);
 
@@ -194,15 +192,15 @@ rp_health rp_server_health_now(rp_server *server);
  * RP_UNAVAILABLE. */
 rp_status rp_server_fail_loading(rp_server *server, rp_error *err);
 
-/* Writes a log line, whose fields are formatted with `format`. */
+/* Writes a log line for `event`. `format` and the arguments after it give its fields. */
 void rp_server_log(rp_server *server, rp_log_level level, const char *event, const char *format,
                    ...) RP_PRINTF(4, 5);
 
-/* Records that an operation of a table has completed, or that a page has arrived (V4). The
- * worker's thread. */
+/* Records that an operation of a table has completed, or that a page has arrived (V4). Must be
+ * called on the worker's thread. */
 void rp_worker_returned(rp_worker *worker);
-/* Stops the worker's loop if the worker is stopping and nothing is outstanding. The worker's
- * thread. */
+/* Stops the worker's loop if the worker is stopping and `outstanding` is 0. Must be called on
+ * the worker's thread. */
 void rp_worker_stop_if_done(rp_worker *worker);
 
 /* Frees the batches and fetches that a worker keeps for reuse. Defined by rpc/. */

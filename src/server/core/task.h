@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A task: the server's state of a call. A rp_task_kind holds the callbacks of a method.
+/* A task: the server's state of one RPC (call). The rp_task_kind of the call's method holds its
+ * callbacks.
  *
  * A task begins when a request's headers have been accepted (calls.h) and exists until
- * on_close. It is finished as soon as it has a status; responses that were sent before may
- * still wait to be written.
+ * on_close. A task is finished as soon as it has a status, even if its responses still wait to
+ * be written.
  *
  * Invariants:
- *   K1  a finished task has no deadline armed, does not wait for the journal and sends nothing;
- *   K2  `flushes` is set exactly while the task is in connection->flushes;
- *   K3  `held` is set only while the task waits for the journal;
- *   K4  worker->batching is a task with open batches. They are started before the worker
- *       handles any other event, and before its turn ends.
+ *   K1  a finished task has no armed deadline, does not wait for the journal and sends nothing;
+ *   K2  `flushes` is set exactly while the task is in the list connection->flushes;
+ *   K3  `held`, a response, is set only while the task waits until the journal has made its
+ *       change safe (safety.h);
+ *   K4  worker->batching is the task with open batches of inserts, that is, batches not yet
+ *       started. The worker starts them before it handles an event of another task, and before
+ *       its turn ends.
  *
- * All functions belong to the worker's thread. */
+ * All functions must be called on the worker's thread. */
 #ifndef RP_SERVER_CORE_TASK_H
 #define RP_SERVER_CORE_TASK_H
 
@@ -20,23 +23,23 @@
 
 typedef struct rp_task_kind {
     size_t bytes;        /* size of the method's struct, which begins with rp_task */
-    bool waits_for_room; /* waits while there is no room for responses; others are refused */
-    bool logs;           /* its message is a change, logged by the journal: journal_room.h */
-    bool works_while_loading; /* does not need the store */
-    bool is_moderated;        /* its peers do not wait for each response: read_moderation.h */
+    bool waits_for_room; /* false: calls without room for their responses are refused */
+    bool logs;           /* its message is a change that the journal logs: journal_room.h */
+    bool works_while_loading; /* its calls work while the store is being loaded */
+    bool is_moderated;        /* its clients do not wait for each response: read_moderation.h */
     void (*on_open)(rp_task *task); /* every callback but on_message may be NULL */
     void (*on_message)(rp_task *task, const uint8_t *data, size_t size, rp_block *block);
     void (*on_half_close)(rp_task *task);    /* NULL: the call fails unless its message has
                                                 arrived */
-    void (*on_turn)(rp_task *task);          /* it was deferred and continues: deferral.h */
+    void (*on_turn)(rp_task *task);          /* the deferred task continues: deferral.h */
     void (*on_room)(rp_task *task);          /* there is room for responses again */
-    void (*on_flush)(rp_task *task);         /* at the end of a turn in which it was touched */
-    void (*on_flush_batches)(rp_task *task); /* starts its open batches: K4 */
+    void (*on_flush)(rp_task *task);         /* at the end of a turn with rp_task_touch() */
+    void (*on_flush_batches)(rp_task *task); /* starts the task's open batches: K4 */
     void (*on_dropped)(rp_task *task);       /* releases references to dropped tables */
-    size_t (*on_pinned)(rp_task *task);      /* updates the pinned and parked bytes of its
-                                                connection; returns the task's own: pinned.h */
-    void (*on_end)(rp_task *task);           /* the task is finished */
-    void (*on_close)(rp_task *task);         /* called last, before the task is freed */
+    size_t (*on_pinned)(rp_task *task); /* updates the connection's pinned and parked bytes, and
+                                           returns the task's: pinned.h */
+    void (*on_end)(rp_task *task);      /* the task is finished */
+    void (*on_close)(rp_task *task);    /* called last, before the task is freed */
 } rp_task_kind;
 
 /* The kind of each method; NULL: there is no such method. Defined by rpc/. */
@@ -49,56 +52,62 @@ struct rp_task {
     rp_connection *connection;
     rp_call *call;
     rp_method method;
-    rp_role role;     /* of the peer, by the credentials of this call */
-    rp_status status; /* how it ended, if is_finished */
+    rp_role role;     /* of the client, by the credentials of this call */
+    rp_status status; /* how the call ended, if is_finished */
     bool is_finished;
     bool flushes;
-    bool waits_for_journal; /* its message waits for the journal's backlog: journal_room.h */
-    bool is_deferred;       /* it continues in a later turn: deferral.h */
+    bool waits_for_journal; /* its message waits until the journal's backlog is shorter:
+                               journal_room.h */
+    bool is_deferred;       /* the task continues in a later turn: deferral.h */
     rp_task *prev, *next;   /* in connection->tasks */
     rp_task *prev_flush, *next_flush;
     rp_timer deadline;
-    int64_t expiry_ns; /* when the peer may reset it because of its deadline: expiry.h */
-    rp_safe_wait safe; /* while it waits for the journal */
-    rp_message *held;  /* the response that waits for the journal, or NULL */
-    rp_safe_wait room; /* the wait, while waits_for_journal */
-    size_t room_bytes; /* of the message that waits */
+    int64_t expiry_ns; /* from then on the client may reset the call because of its deadline:
+                          expiry.h */
+    rp_safe_wait safe; /* the wait until the task's change is safe */
+    rp_message *held;  /* the response to send after that wait, or NULL */
+    rp_safe_wait room; /* the wait for a shorter backlog, while waits_for_journal */
+    size_t room_bytes; /* size of the message that waits */
     rp_task *prev_deferred, *next_deferred;
 };
 
-/* Makes a task of this kind for a call. NULL: there is no memory. */
+/* Makes a task of this kind for a call. Returns NULL if there is no memory. */
 rp_task *rp_task_new(rp_connection *connection, rp_call *call, rp_method method,
                      const rp_task_kind *kind);
-/* Makes a task of the kind of its method and calls its on_open. `role` is that of the peer.
- * `timeout_ns` < 0: no deadline. False: there is no memory. */
+/* Makes a task for a call of `method` and calls its on_open. `role` is that of the client. The
+ * deadline is `timeout_ns` from now; there is none if it is negative. Returns false if there is
+ * no memory. */
 RP_NODISCARD bool rp_task_begin(rp_connection *connection, rp_call *call, rp_method method,
                                 rp_role role, int64_t timeout_ns);
-/* Ends the wait of its message for the journal's backlog, if it waits: journal_room.h. */
+/* Ends the wait of the task's message for a shorter backlog of the journal, if there is one
+ * (journal_room.h). */
 void rp_task_leave_room(rp_task *task);
-/* The call is over: calls on_close and frees the task. */
+/* Calls on_close and frees the task. Called when the call is over. */
 void rp_task_close(rp_task *task);
-/* The session (rp_h2) has ended the call with `status`. */
+/* Finishes the task. Called when the HTTP/2 session (rp_h2) has ended the call with `status`.
+ */
 void rp_task_ended(rp_task *task, rp_status status);
 
-/* Checks that the bytes of a request are a well-formed message, for methods that use none of
- * its fields. If not, ends the call and returns false. */
+/* For methods that use no field of their request: checks that the request is a well-formed
+ * message. If not, ends the call and returns false. */
 bool rp_task_is_message(rp_task *task, const uint8_t *data, size_t size);
 /* Makes the worker call on_flush at the end of this turn of its loop. */
 void rp_task_touch(rp_task *task);
 /* Calls on_flush of all tasks of a connection that were touched. */
 void rp_task_flush_all(rp_connection *connection);
 
-/* End the call: rp_task_finish() after the queued responses have been written, rp_task_abort()
- * at once, dropping them. A task that is finished already is not changed. */
+/* Both functions end the call. rp_task_finish() ends it after its queued responses have been
+ * written. rp_task_abort() drops them and ends the call at once. A finished task is not
+ * changed. */
 void rp_task_finish(rp_task *task, rp_status status, const char *text);
 void rp_task_abort(rp_task *task, rp_status status, const char *text);
-/* Aborts the call because its request cannot be decoded or a limit is reached; counts the
+/* Aborts the call because its request cannot be decoded or a limit is reached, and counts the
  * refusal. */
 void rp_task_refuse(rp_task *task, rp_refusal why, const rp_error *error);
 
 /* Makes an empty response. If there is no memory, ends the call and returns NULL. */
 rp_message *rp_task_new_message(rp_task *task);
-/* Sends a response, of which it takes ownership. Ends the call if there is no memory. */
+/* Sends a response and takes ownership of it. Ends the call if there is no memory. */
 void rp_task_send(rp_task *task, rp_message *reply);
 /* Sends the response and ends the call with RP_OK. */
 void rp_task_respond(rp_task *task, rp_message *reply);
@@ -119,8 +128,8 @@ static inline void rp_worker_flush_batches(rp_worker *worker)
     if (worker->batching != NULL) worker->batching->kind->on_flush_batches(worker->batching);
 }
 
-/* Starts open batches unless they are those of `task`. Called before an event of the task is
- * handled. */
+/* Starts open batches of other tasks than `task`. Called before an event of `task` is handled.
+ */
 static inline void rp_worker_flush_other_batches(rp_worker *worker, const rp_task *task)
 {
     if (worker->batching != task) rp_worker_flush_batches(worker);

@@ -5,19 +5,21 @@
 
 #include "server/core/server_state.h"
 
-/* Sets up a worker without a thread: the thread that runs its loop is the worker's thread.
- * RP_NO_RESOURCE; the worker has to be deinitialised even then. */
+/* Sets up a worker without starting a thread. Whichever thread runs the worker's loop is the
+ * worker's thread. On failure (RP_NO_RESOURCE) the caller must still call rp_worker_deinit().
+ */
 RP_NODISCARD rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index,
                                       rp_error *err);
 /* Starts a thread that runs the worker's loop. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_worker_start(rp_worker *worker, rp_error *err);
 /* Ends all connections and the thread; returns when the thread has ended. */
 void rp_worker_stop(rp_worker *worker);
-/* Frees what the worker holds. A worker without a thread must have no connections and no
- * outstanding operations. */
+/* Frees the worker's resources. If the worker has no thread of its own, it must have no
+ * connections and no outstanding operations. */
 void rp_worker_deinit(rp_worker *worker);
-/* Each of these posts to the worker's loop, from any thread. The worker then copies the
- * server's limits, releases its references to dropped tables, or drains its connections. */
+/* Each of the next three functions posts to the worker's loop, and may be called on any thread.
+ * In its loop, the worker then copies the server's limits (rp_worker_update_limits()), releases
+ * its references to dropped tables, or drains its connections. */
 void rp_worker_update_limits(rp_worker *worker);
 void rp_worker_release_dropped(rp_worker *worker);
 void rp_worker_drain(rp_worker *worker);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Histograms of a few values, for a page. Pure functions. */
+/* Makes histograms of a few values, for a page. Pure functions. */
 #ifndef RP_SERVER_HTTP_HISTOGRAM_JSON_H
 #define RP_SERVER_HTTP_HISTOGRAM_JSON_H
 
@@ -8,16 +8,17 @@
 enum { RP_HISTOGRAM_BINS = 20 };
 
 typedef struct rp_bins {
-    size_t count;                         /* of bins; 0: there are no values */
-    double bounds[RP_HISTOGRAM_BINS + 1]; /* ascending: a bin has the values from its bound, to
-                                             below the next; the last has its upper bound too */
+    size_t count; /* number of bins; 0: there are no values */
+    double bounds[RP_HISTOGRAM_BINS +
+                  1]; /* ascending. Bin i has the values from bounds[i] to below bounds[i + 1];
+                         the last bin includes its upper bound */
     uint64_t counts[RP_HISTOGRAM_BINS];
 } rp_bins;
 
-/* Counts `count` values; those that are not finite are left out. The bins are equally wide, or
- * equally wide on a logarithmic scale if all values are positive and the largest is more than
- * 100 times the smallest. Whole numbers of which there are at most RP_HISTOGRAM_BINS get a bin
- * each if `is_whole`. */
+/* Counts `count` values, without those that are not finite. If all values are positive and the
+ * largest is more than 100 times the smallest, the bins are equally wide on a logarithmic
+ * scale. Otherwise they are equally wide. If `is_whole` and the values lie in a range of at
+ * most RP_HISTOGRAM_BINS whole numbers, each whole number gets a bin. */
 void rp_bins_make(rp_bins *bins, const double *values, size_t count, bool is_whole);
 
 /* Appends "name":{"bounds":[...],"counts":[...]}. */

@@ -8,9 +8,9 @@
 #include "server/http/server_view.h"
 #include "util/buf.h"
 
-/* Appends one object and a newline to `out`, which must be empty: at most rp_page_most_bytes().
- * The last tables are left out if the text would be longer. If there is no memory, the buffer
- * is bad afterwards. */
+/* Appends one JSON object and a newline to `out`, which must be empty. The text has at most
+ * rp_page_most_bytes(): if it would be longer, the last tables are left out. If there is no
+ * memory, the buffer is marked as bad. */
 void rp_info_json_write(rp_buf *out, const rp_server_view *server, const rp_store_info *store,
                         const rp_table_view *tables, size_t table_count);
 
@@ -21,7 +21,8 @@ typedef struct rp_waiting_calls {
     size_t count;
 } rp_waiting_calls;
 
-/* Appends the fields of one table to an open object. `calls` are those that are described. */
+/* Appends the fields of one table to an open object. `calls` are the waiting calls to describe.
+ */
 void rp_info_json_table(rp_buf *out, const rp_server_view *server, const rp_table_view *view,
                         const rp_waiting_calls *calls);
 

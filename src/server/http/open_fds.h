@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The open descriptors of the HTTP/1.1 daemon (http_page.h), used to close (cut) connections. A
- * descriptor is in the list from libmicrohttpd's notification that the connection has started
- * to the one that it is about to be closed. So no number in the list can have been reused.
+/* The list of the open connections of the HTTP/1.1 server (http_page.h), by descriptor. With it
+ * the server limits their number, and cuts connections: it shuts the socket down, and
+ * libmicrohttpd closes it a little later. A descriptor is in the list from libmicrohttpd's
+ * notification that the connection has started until the notification that it is about to be
+ * closed. So a descriptor number in the list cannot have been reused.
  *
  * Invariants:
- *   P1  `live` is the number of entries that are open and not cut;
- *   P2  pages that are being sent to entries that are not cut take at most RP_HELD_PAGES times
- *       the bound of the largest, each page counted once;
- *   P3  groups[entries[i].group] has the peer of an open entry i: `open` counts these entries,
- *       and `live` those that are not cut.
+ *   P1  `live` is the number of open entries that are not cut;
+ *   P2  the pages that are being sent to entries that are not cut take at most RP_HELD_PAGES
+ *       times the bound of the largest page. A page sent to several entries counts once;
+ *   P3  groups[entries[i].group] is the group of the peer of the open entry i. Its `open` is
+ *       the number of entries of the peer, and its `live` the number of those that are not cut.
  *
  * A plain value, not thread-safe. */
 #ifndef RP_SERVER_HTTP_OPEN_FDS_H
@@ -17,23 +19,21 @@
 #include "server/http/page_maker.h"
 
 enum {
-    RP_HTTP_PAGE_CONNECTIONS =
-        256, /* for 100 open pages, whose browsers open several at first */
-    RP_OPEN_FDS = 2 * RP_HTTP_PAGE_CONNECTIONS, /* cut connections are closed a little later */
+    RP_HTTP_PAGE_CONNECTIONS = 256,             /* for 100 browsers with several each */
+    RP_OPEN_FDS = 2 * RP_HTTP_PAGE_CONNECTIONS, /* room for cut ones, too */
     RP_HELD_PAGES = 2,                          /* P2 */
-    RP_NEW_FDS = 32, /* connections without an accepted request that others do not close */
+    RP_NEW_FDS = 32, /* connections without an accepted request that are not cut for new ones */
 };
 
 typedef struct rp_open_fd {
     int fd; /* -1: free */
     bool cut;
-    bool is_accepted; /* it has had a request that its role allows */
-    size_t group;     /* index of its peer (P3) */
-    uint64_t number;  /* in order of arrival */
-    int64_t
-        body_due_ns; /* when the body that is being read must be complete; 0: there is none */
-    rp_made_page *made; /* the page that is being sent, a reference; or NULL */
-    rp_page_wait *wait; /* the request that is suspended, borrowed; or NULL */
+    bool is_accepted;    /* the connection has had a request that the peer's role allows */
+    size_t group;        /* index of the peer's group (P3) */
+    uint64_t number;     /* number in the order of arrival */
+    int64_t body_due_ns; /* deadline of the body that is being read; 0: none */
+    rp_made_page *made;  /* a reference to the page that is being sent, or NULL */
+    rp_page_wait *wait;  /* the request that is suspended, borrowed; or NULL */
     rp_client client;
 } rp_open_fd;
 
@@ -48,42 +48,43 @@ typedef struct rp_open_fds {
     rp_fd_group groups[RP_OPEN_FDS]; /* P3 */
     size_t live;                     /* P1 */
     uint64_t arrivals;
-    rp_page_maker *maker;      /* of suspended requests; set it before the first of them */
-    rp_clients *clients;       /* NULL: they are not listed */
-    rp_loop_metrics *counters; /* cut connections are counted there; NULL: nowhere */
+    rp_page_maker *maker;      /* the owner sets it before the first request waits */
+    rp_clients *clients;       /* list of all connections (metrics/clients.h); NULL: not used */
+    rp_loop_metrics *counters; /* where cut connections are counted; NULL: nowhere */
 } rp_open_fds;
 
 void rp_open_fds_init(rp_open_fds *fds, rp_loop_metrics *counters, rp_clients *clients);
 
-/* Adds a descriptor of a peer, whose rp_gate_peer() is `number`. If there are more than
- * RP_HTTP_PAGE_CONNECTIONS, cuts another one. Connections that have had no accepted request
- * come first, if there are more than RP_NEW_FDS of them; then those without a request; then
- * those whose body is being read; then the others. Among these, it cuts the oldest connection
- * of the peer that has most. */
+/* Adds a descriptor. `number` is rp_gate_peer() of the peer. If there are now more than
+ * RP_HTTP_PAGE_CONNECTIONS, cuts another connection. First come connections without an accepted
+ * request, if there are more than RP_NEW_FDS. Then come connections without a request in
+ * progress, then connections whose request body is being read, then all others. Of several, it
+ * cuts the oldest connection of the peer with the most connections. */
 void rp_open_fds_enter(rp_open_fds *fds, int fd, uint64_t number, const char *peer);
-/* Removes a descriptor, if it is there. */
+/* Removes a descriptor, if it is in the list. */
 void rp_open_fds_leave(rp_open_fds *fds, int fd);
 
-/* Cuts a descriptor, if it is there and not cut yet. */
+/* Cuts a descriptor, if it is in the list and not cut yet. */
 void rp_open_fds_cut(rp_open_fds *fds, int fd);
 
-/* The entry of a descriptor, or NULL. */
+/* Returns the entry of a descriptor, or NULL. */
 rp_open_fd *rp_open_fds_find(rp_open_fds *fds, int fd);
-/* Its client, or NULL. */
+/* Returns the rp_client of a descriptor, or NULL. */
 rp_client *rp_open_fds_client(rp_open_fds *fds, int fd);
 
-/* Cuts the connections whose bodies are due. Returns how long it is until the next one is. */
+/* Cuts the connections whose request bodies are past their deadline. Returns how long it is
+ * until the next such deadline. */
 int64_t rp_open_fds_cut_due(rp_open_fds *fds, int64_t now_ns);
 
-/* A request of a descriptor waits for its page: if the descriptor is cut, the request is
- * cancelled, since libmicrohttpd closes no connection that is suspended. NULL: it waits no
- * longer. */
+/* Records that a request of a descriptor waits for its page; NULL: that it no longer waits. If
+ * the descriptor is cut, the waiting request is cancelled, since libmicrohttpd does not close a
+ * suspended connection. */
 void rp_open_fds_wait(rp_open_fds *fds, int fd, rp_page_wait *wait);
 
-/* A page is being sent to a descriptor: keeps a reference to it. Cuts the connections that read
- * the oldest pages, never those that read this page, until P2 holds. */
+/* Records that a page is being sent to a descriptor, and keeps a reference to the page. Then
+ * cuts the connections that read the oldest other pages until P2 holds. */
 void rp_open_fds_hold(rp_open_fds *fds, int fd, rp_made_page *made);
-/* The page has been sent. */
+/* Records that the page has been sent to the descriptor. */
 void rp_open_fds_drop(rp_open_fds *fds, int fd);
 
 #endif

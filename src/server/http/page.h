@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Responses to plain HTTP requests: the files of the page, and the routes of route.h. The
- * HTTP/1.1 daemon (http_page.h) and HTTP/2 connections (core/page_response.h) call these
- * functions, which use no sockets. */
+/* Makes the responses to plain HTTP requests: the files of the dashboard (static_files.h), and
+ * the pages of the routes (route.h). The functions use no sockets. The HTTP/1.1 server
+ * (http_page.h) and HTTP/2 connections (core/page_response.h) call them. */
 #ifndef RP_SERVER_HTTP_PAGE_H
 #define RP_SERVER_HTTP_PAGE_H
 
@@ -14,21 +14,22 @@
 #include "util/buf.h"
 #include "wire/h2/h2.h" /* rp_http_header */
 
-/* The server whose pages are made. All pointers are borrowed and must outlive the host. */
+/* Describes the server whose pages are made. All pointers are borrowed and must outlive the
+ * rp_page_host. */
 struct rp_page_host {
     void *ctx;
-    /* Fills in all of `view`. Called on any thread; must not block. */
+    /* Fills in `view`. Called on any thread; must not block. */
     void (*describe)(void *ctx, rp_server_view *view);
-    /* Makes a change and waits for the disk, for a bounded time. On a thread of page_maker.h.
-     * NULL: nothing can be changed. */
+    /* Makes a change and waits a bounded time until it is on disk. Called on a thread of
+     * page_maker.h. NULL: the server allows no changes. */
     rp_status (*act)(void *ctx, rp_action *action, rp_error *err);
     rp_gate *gate;
-    rp_clients *clients;       /* of connections; NULL: they are not listed */
-    rp_loop_metrics *counters; /* rp_metrics_shared(): refusals are counted there */
-    bool is_open;              /* no credentials are required: host names are checked instead */
+    rp_clients *clients;       /* list of the connections; NULL: they are not listed */
+    rp_loop_metrics *counters; /* rp_metrics_shared(), for counting refusals */
+    bool is_open;              /* no credentials are required, so host names are checked */
     const char *names;         /* host names accepted in "Host", separated by commas; or NULL */
-    unsigned idle_s; /* seconds of silence that close an HTTP/1.1 connection, and seconds that
-                        the body of a request may take; 0: 10 */
+    unsigned idle_s; /* seconds of silence after which an HTTP/1.1 connection is closed, and
+                        seconds that the body of a request may take; 0 stands for 10 */
 };
 
 typedef struct rp_page_request {
@@ -36,28 +37,28 @@ typedef struct rp_page_request {
     const char *path;   /* as the peer sent it, with or without a query */
     rp_string host;     /* the header "Host" of HTTP/1.1; its data is NULL if there is none */
     rp_string confirm;  /* the header "x-reprise-confirm"; its data is NULL if there is none */
-    rp_string if_none_match; /* as above */
+    rp_string if_none_match; /* the header of this name; its data is NULL if there is none */
     rp_credentials shown;
-    bool is_repeated;    /* there are several headers "authorization", which is refused */
-    uint64_t connection; /* a number of its own for each connection */
+    bool is_repeated;    /* there are several headers "authorization": the request is refused */
+    uint64_t connection; /* number that identifies the connection */
     int64_t now_ns;
 } rp_page_request;
 
-/* Whether a server without credentials responds to requests for this host: an IP address, a
- * name without a dot, a name below "localhost", or one of `names`. Any other name may belong to
- * a web site that resolves it to the server's address, to read the server's pages through a
- * visitor's browser (DNS rebinding). All of `host` must be a name or an address, and a port if
- * there is a colon; the port is ignored. A name has labels of letters, digits, '-' and '_',
- * separated by single dots. Also true if host.data is NULL: a request without the header is not
- * from a browser. */
+/* Returns whether a server without credentials responds to requests for this host. It does if
+ * `host` is an IP address, a name without a dot, a name below "localhost", or one of `names`.
+ * Any other name may belong to a web site that makes it resolve to the server's address, to
+ * read the server's pages through a visitor's browser (DNS rebinding). `host` must be a name or
+ * an address; a port after it is ignored. A name has labels of letters, digits, '-' and '_',
+ * separated by single dots. If host.data is NULL, the result is true: a request without the
+ * header does not come from a browser. */
 bool rp_page_is_own_name(rp_string host, const char *names);
 
 struct rp_page_response {
-    int status;               /* of HTTP */
+    int status;               /* status code of HTTP */
     const char *content_type; /* static */
     const char *extra_name;   /* one more header: allow, etag or retry-after. NULL: none */
     const char *extra_value;  /* static */
-    rp_role role;   /* of the credentials that were shown, for routes that need a role */
+    rp_role role;             /* role of the request's credentials, if the route needs a role */
     bool head_only; /* the request was HEAD: send the length of the body, not the body */
     bool says_json; /* rp_page_say() writes {"error": sentence} */
     bool is_file;   /* the body is `file`, which is static, and `body` is empty */
@@ -65,7 +66,7 @@ struct rp_page_response {
     rp_buf body;
 };
 
-/* The bytes of the body. */
+/* Returns the bytes of the body. */
 static inline rp_string rp_page_body(const rp_page_response *answer)
 {
     return answer->is_file ? answer->file
@@ -76,30 +77,31 @@ enum {
     RP_PAGE_HEADERS = 6,
     RP_PAGE_MOST_BYTES = 4 << 20, /* of a page, unless its handler sets another bound */
 };
-/* Writes the headers of a response, content-type first. Returns their number. Names are in
- * lower case. The security headers are the same for all responses. */
+/* Writes the headers of a response, content-type first, and returns their number. Names are in
+ * lower case. All responses have the same security headers. */
 size_t rp_page_headers(const rp_page_response *answer, rp_http_header out[RP_PAGE_HEADERS]);
 
-/* Makes the response to a request and returns true. If another thread has to make it, returns
- * false, and `ask` describes the request. Then the caller passes `ask` to rp_page_maker_ask().
- * If ask->route is for POST, the caller first appends the request's body to ask->body, at most
- * RP_ASK_BODY_BYTES. Takes a bounded, short time. `answer->body` and `ask->body` must be
- * initialised; `answer->body` is cleared. If it returns true, there is a response in every case
- * (503 if there was no memory).
+/* Makes the response to a request and returns true, or returns false if another thread must
+ * make the response. If false, `ask` describes the request, and the caller must pass it to
+ * rp_page_maker_ask(). If ask->route is for POST, the caller must first append the request's
+ * body, at most RP_ASK_BODY_BYTES, to ask->body. If true, `answer` is a response in every case
+ * (503 if there was no memory). `answer->body` and `ask->body` must be initialised;
+ * `answer->body` is cleared. The function takes a bounded, short time.
  *
- * Roles are checked here: 401 and 403 without the role of the route, 429 after too many wrong
- * tokens, 421 if rp_page_is_own_name() is false. 404 for other paths, 405 for other methods,
- * 400 for malformed names and numbers, for several headers "authorization", and for a
- * confirmation that is missing or wrong. */
+ * This function also checks the request. The response is 401 or 403 if the peer lacks the role
+ * of the route, 429 after too many wrong tokens, and 421 if rp_page_is_own_name() is false. It
+ * is 404 for an unknown path and 405 for a wrong method. It is 400 for a malformed name or
+ * number, for several headers "authorization", and for a missing or wrong confirmation. */
 RP_NODISCARD bool rp_page_respond_now(const rp_page_host *host, const rp_page_request *request,
                                       rp_page_response *answer, rp_page_ask *ask);
 
-/* Calls the handler of a request's route. There is a response in every case. */
+/* Calls the handler of a request's route. `answer` is a response in every case. */
 void rp_page_make(const rp_page_host *host, const rp_page_ask *ask, rp_page_response *answer);
 
-/* Makes a response of one sentence. */
+/* Makes a response whose body is one sentence. */
 void rp_page_say(rp_page_response *answer, int status, const char *sentence);
-/* As rp_page_say(), formatted, for handlers: returns `status`. */
+/* As rp_page_say(), with a formatted sentence. Returns `status`, so that a handler can return
+ * the result. */
 int rp_page_fail(rp_page_response *answer, int status, const char *format, ...) RP_PRINTF(3, 4);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of a lane of page_maker.h each client holds. A client is a peer, which is an address
- * with a name of credentials; each of its connections has a share of its own. The room of a
- * lane is divided between peers, and the part of a peer between its connections.
+/* Divides the room of a lane of page_maker.h fairly. The room is first divided between the
+ * peers, and the part of a peer between its connections. A peer is an address together with the
+ * name of its credentials. A share records what a peer or a connection holds of the room.
  *
  * Invariants:
- *   S1  each waiting request is in the list of one connection, in order of arrival;
- *   S2  the amounts of a peer are the sums of those of its connections;
- *   S3  a share without a request and without a page is freed.
+ *   S1  each waiting request is in the list of its connection, in order of arrival;
+ *   S2  the amounts of a peer are the sums of the amounts of its connections;
+ *   S3  a share that has neither a request nor a page is freed.
  *
- * A plain value, not thread-safe. Each call takes a time that grows with the number of shares,
- * of which there are at most two for each waiting request. */
+ * rp_page_shares is a plain value, not thread-safe. The time of each call grows with the number
+ * of shares. There are at most two shares for each waiting request. */
 #ifndef RP_SERVER_HTTP_PAGE_SHARES_H
 #define RP_SERVER_HTTP_PAGE_SHARES_H
 
@@ -19,17 +19,18 @@
 
 typedef struct rp_page_share rp_page_share;
 
-/* A waiting request, in the list of its connection. Embed it; zero-initialise it. */
+/* A waiting request, in the list of its connection. Embed it in another struct and
+ * zero-initialise it. */
 typedef struct rp_page_entry {
     struct rp_page_entry *older, *younger;
-    rp_page_share *share; /* of the connection; NULL: it does not wait */
+    rp_page_share *share; /* share of the connection; NULL: the request does not wait */
     size_t weight;
 } rp_page_entry;
 
-/* What is divided. */
+/* The two kinds of room that are divided. */
 typedef enum rp_page_measure {
-    RP_SHARE_WEIGHT, /* of requests: RP_SHARE_REQUEST_BYTES and the body of each */
-    RP_SHARE_PAGES,  /* different pages that wait to be made */
+    RP_SHARE_WEIGHT, /* bytes of requests: for each, RP_SHARE_REQUEST_BYTES and its body */
+    RP_SHARE_PAGES,  /* number of different pages that wait to be made */
     RP_SHARE_MEASURES,
 } rp_page_measure;
 
@@ -37,48 +38,53 @@ enum { RP_SHARE_REQUEST_BYTES = 4096 };
 
 struct rp_page_share {
     uint64_t key;
-    rp_page_share *peer;        /* NULL: this is a peer */
-    rp_page_share *prev, *next; /* the other peers, or the other connections of this one */
+    rp_page_share *peer;        /* share of the peer; NULL: this is the share of a peer */
+    rp_page_share *prev, *next; /* the other peers, or the other connections of the same peer */
     rp_page_share *first;       /* of a peer: its connections */
     size_t amounts[RP_SHARE_MEASURES];
-    uint64_t turn;                  /* when it was served last, or came */
-    rp_page_entry *oldest, *newest; /* of a connection (S1) */
+    uint64_t turn; /* number of the turn in which it was last served, or was added */
+    rp_page_entry *oldest, *newest; /* requests of a connection (S1) */
 };
 
-/* Zero-initialise it, and set the first field. */
+/* The shares of a lane. Zero-initialise it and set the first field. */
 typedef struct rp_page_shares {
     const rp_allocator *alloc;
     rp_page_share *first; /* peers */
     uint64_t turns;
 } rp_page_shares;
 
-/* Adds a request with a body of `body_bytes` to the share of a connection of a peer. False if
- * there is no memory. */
+/* Adds a request with a body of `body_bytes` to the share of connection `connection` of peer
+ * `peer`. Returns false if there is no memory. */
 RP_NODISCARD bool rp_page_shares_enter(rp_page_shares *shares, rp_page_entry *entry,
                                        uint64_t peer, uint64_t connection, size_t body_bytes);
 /* Removes a request that was added. */
 void rp_page_shares_leave(rp_page_shares *shares, rp_page_entry *entry);
 
-/* A page counts for a connection, or no longer. */
+/* rp_page_share_add_page() adds a waiting page to what a connection holds.
+ * rp_page_shares_drop_page() subtracts it. */
 void rp_page_share_add_page(rp_page_share *share);
 void rp_page_shares_drop_page(rp_page_shares *shares, rp_page_share *share);
 
-/* The connection that has to give up some room for a request of another, which needs `amount`:
- * the one with most, of the peer with most. NULL if the client of the request would then have
- * more than it. A client that holds nothing gets room in every case. */
+/* Finds the connection that must give up some room for a new request, which needs `amount` and
+ * comes from `connection` of `peer`. It is the connection that holds most, of the peer that
+ * holds most. Returns NULL if the requesting connection would then hold more than that one. A
+ * connection of a peer that holds nothing gets room in every case. */
 rp_page_share *rp_page_shares_richest(const rp_page_shares *shares, uint64_t peer,
                                       uint64_t connection, rp_page_measure measure,
                                       size_t amount);
 
-/* Whether `a` has less than `b`: its peer has, or its peer is the same and it has. */
+/* Returns whether connection `a` holds less than `b`. If their peers differ, compares the
+ * amounts of the peers, otherwise those of the connections. */
 bool rp_page_share_has_less(const rp_page_share *a, const rp_page_share *b,
                             rp_page_measure measure);
 
-/* Whether it is the turn of `a` before that of `b`, two connections: that of its peer is. */
+/* Returns whether connection `a` is served before `b`. If their peers differ, the turns of the
+ * peers decide. */
 bool rp_page_share_is_before(const rp_page_share *a, const rp_page_share *b);
-/* The connection whose turn is next; NULL if there is none. */
+/* Returns the connection to serve next; NULL if there is none. */
 rp_page_share *rp_page_shares_next(const rp_page_shares *shares);
-/* A connection is served: its turn, and that of its peer, comes after all others. */
+/* Records that a connection is served: its next turn, and that of its peer, comes after those
+ * of all others. */
 void rp_page_shares_serve(rp_page_shares *shares, rp_page_share *share);
 
 #endif

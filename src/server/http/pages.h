@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handlers of the routes in routes.c, and what they share. */
+/* The handlers of the routes of plain HTTP requests (route.h, routes.c), and functions that
+ * they share. */
 #ifndef RP_SERVER_HTTP_PAGES_H
 #define RP_SERVER_HTTP_PAGES_H
 
 #include "server/http/page.h"
 
-/* Describes the server. */
+/* Returns a snapshot of the server. */
 rp_server_view rp_page_view(const rp_page_host *host);
 
-/* Finds the table of the first name in the path. Returns a reference. If there is none, or the
- * server is loading, returns NULL, and `*status` is the HTTP status of the response that was
- * made. */
+/* Finds the table that the first name in the request's path names. Returns a reference. If
+ * there is no such table, or the server is loading, makes a response in `answer`, stores its
+ * HTTP status in `*status` and returns NULL. */
 rp_table *rp_page_table_of(const rp_page_host *host, const rp_page_ask *ask,
                            rp_page_response *answer, int *status);
 

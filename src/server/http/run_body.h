@@ -5,8 +5,9 @@
  *    "actors": [{"name": "a", "epsilon": 0.1, "return": 5, "version": 7, "version_lag": 0}],
  *    "episode": {"env": "cartpole", "states": [[0, 0, 0, 0]]}}
  *
- * Every part may be absent. A value, epsilon or return of null is NaN. Other keys are skipped.
- * A pure function over bytes: fuzz/fuzz_runs.c. */
+ * Every part may be absent. If "value", "epsilon" or "return" is null, it is read as NaN. Other
+ * keys are skipped. rp_run_body_read() is a pure function of the bytes, which fuzz/fuzz_runs.c
+ * tests. */
 #ifndef RP_SERVER_HTTP_RUN_BODY_H
 #define RP_SERVER_HTTP_RUN_BODY_H
 
@@ -20,11 +21,12 @@ typedef struct rp_run_body {
     rp_run_actor actors[RP_REPORT_ACTORS];
     float states[RP_EPISODE_NUMBERS];
     size_t names_used;
-    char names[RP_ASK_BODY_BYTES]; /* of scalars, actors and the environment */
+    char names[RP_ASK_BODY_BYTES]; /* names of scalars, actors and the environment */
 } rp_run_body;
 
-/* Reads a body of at most RP_ASK_BODY_BYTES. `run` is borrowed. The report refers to `out`. On
- * failure returns false, and in->what and in->byte say why. */
+/* Reads a body of at most RP_ASK_BODY_BYTES. `run`, the name of the run, is borrowed. The
+ * report and episode in `out` refer to the other fields of `out`. On failure returns false, and
+ * in->what and in->byte describe the mistake. */
 RP_NODISCARD bool rp_run_body_read(rp_body *in, rp_string run, rp_run_body *out);
 
 #endif

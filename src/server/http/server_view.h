@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots of a server and its tables for the pages. Plain values. */
+/* Snapshots of a server, its tables and its connections, from which the pages are made. Plain
+ * values. */
 #ifndef RP_SERVER_HTTP_SERVER_VIEW_H
 #define RP_SERVER_HTTP_SERVER_VIEW_H
 
@@ -8,25 +9,26 @@
 #include "server/metrics/metrics.h"
 
 enum {
-    RP_VIEW_WAITING = 16, /* waiting calls that are described for each table */
+    RP_VIEW_WAITING = 16, /* the most waiting calls of a table in a snapshot */
     RP_VIEW_WHY_BYTES = 256,
-    RP_VIEW_CLIENTS = 1000, /* connections that are listed */
+    RP_VIEW_CLIENTS = 1000, /* the most connections in a snapshot */
 };
 
 /* Copies of the connections, by descending id: the newest first. */
 typedef struct rp_client_views {
     rp_client_view *views;
-    size_t count; /* of `views` */
-    size_t total; /* of all connections */
+    size_t count; /* number of entries of `views` */
+    size_t total; /* number of all connections */
     const rp_allocator *alloc;
 } rp_client_views;
 
-/* Copies the connections of `clients`; none if it is NULL. RP_NO_RESOURCE; then there is
- * nothing to deinitialise. */
+/* Copies the connections of `clients`. If `clients` is NULL, `views` is empty. On
+ * RP_NO_RESOURCE there is nothing to deinitialise. */
 RP_NODISCARD rp_status rp_client_views_take(rp_client_views *views, const rp_allocator *alloc,
                                             rp_clients *clients);
 void rp_client_views_deinit(rp_client_views *views);
-/* The address of a client; "this process" for 0; NULL if it is not listed. */
+/* Returns the address of the client `id`; "this process" if `id` is 0; NULL if the client is
+ * not in `views`. */
 const char *rp_client_views_peer(const rp_client_views *views, uint64_t id);
 
 /* The limits by name: X(field of rp_server_limits). */
@@ -71,37 +73,37 @@ typedef struct rp_server_view {
     rp_health health;
     char why[RP_VIEW_WHY_BYTES]; /* the reason for `health`, or "" */
     int64_t uptime_ns;
-    const char *const
-        *addresses; /* text of the addresses it listens on; valid as long as the server */
+    const char *const *addresses; /* the addresses on which it listens, as text */
     size_t address_count;
-    bool tls, open;          /* TLS is on; no credentials are required */
-    rp_server_limits limits; /* completed: no zeroes */
+    bool tls, open;          /* whether it uses TLS; whether it requires no credentials */
+    rp_server_limits limits; /* completed (bounds/limits.h) */
     size_t pinned_bytes;
     rp_metrics *metrics;
     const rp_client_views *clients; /* NULL: the addresses of clients are not known */
     rp_store *store;                /* NULL: the store is being loaded and must not be read */
     bool is_durable;
     rp_durable_info durable; /* zero if is_durable is false */
-    rp_durable *handle;      /* NULL if is_durable is false; borrowed from the server */
+    rp_durable *handle;      /* borrowed from the server; NULL if is_durable is false */
     uint64_t disk_free_bytes, disk_total_bytes; /* UINT64_MAX: not known */
 } rp_server_view;
 
 /* A snapshot of a table and of the calls that wait for it. */
 typedef struct rp_table_view {
     rp_table_info info;
-    int64_t now_ns;                      /* monotonic: the time of the snapshot */
-    int64_t median_age_ns;               /* of a sample of the items; -1: not known */
-    size_t waiting_count;                /* calls that wait */
-    rp_waiting waiting[RP_VIEW_WAITING]; /* the first of these calls */
-    uint64_t clients[RP_VIEW_WAITING];   /* and who made them */
+    int64_t now_ns;        /* monotonic time of the snapshot */
+    int64_t median_age_ns; /* median age of some randomly chosen items; -1: not known */
+    size_t waiting_count;  /* number of calls that wait for the table */
+    rp_waiting waiting[RP_VIEW_WAITING]; /* the first of these calls, described */
+    uint64_t clients[RP_VIEW_WAITING];   /* ids of the clients that made them */
 } rp_table_view;
 
 void rp_table_view_take(rp_table_view *view, rp_table *table);
 
-/* The number of entries in `waiting`. */
+/* Returns the number of entries in `waiting`. */
 size_t rp_table_view_described(const rp_table_view *view);
 
-/* Snapshots of all tables, with references: names and signatures stay valid. */
+/* Snapshots of all tables, with references to the tables, so that their names and signatures
+ * stay valid. */
 typedef struct rp_table_views {
     rp_table_view *tables;
     rp_table **refs;
@@ -109,19 +111,20 @@ typedef struct rp_table_views {
     const rp_allocator *alloc;
 } rp_table_views;
 
-/* Takes a snapshot of all tables; none if `store` is NULL. RP_NO_RESOURCE; then there is
- * nothing to deinitialise. */
+/* Takes a snapshot of all tables of `store`. If `store` is NULL, `views` is empty. On
+ * RP_NO_RESOURCE there is nothing to deinitialise. */
 RP_NODISCARD rp_status rp_table_views_take(rp_table_views *views, const rp_allocator *alloc,
                                            rp_store *store);
 void rp_table_views_deinit(rp_table_views *views);
 
-/* The bytes of a page that are reserved for text other than that of tables. */
+/* The bytes of a page that are reserved for text that is not about tables. */
 enum { RP_PAGE_HEAD_BYTES = 256 << 10 };
 
-/* The most bytes of a page about `table_count` tables. Tables that do not fit are left out. */
+/* Returns the most bytes of a page about `table_count` tables. Tables that do not fit are left
+ * out. */
 size_t rp_page_most_bytes(size_t table_count);
 
-/* "loading", "serving", "degraded", "draining". Static. */
+/* Returns "loading", "serving", "degraded" or "draining". Static. */
 const char *rp_health_name(rp_health health);
 
 #endif

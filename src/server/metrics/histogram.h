@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A histogram of durations. From 256 ns to 275 s each doubling is divided into four buckets, so
- * the upper bound of such a bucket is at most a quarter above the durations in it. The first
- * bucket has all shorter durations, the last one all longer ones.
+/* A histogram of durations. Between 256 ns and 275 s, each doubling of the duration is divided
+ * into four buckets, so the upper bound of a bucket is at most a quarter above each duration in
+ * it. The first bucket has all shorter durations, and the last bucket all longer ones.
  *
- * One thread (the owner) records, any thread adds up. The numbers are relaxed atomics that only
- * the owner writes, so recording is a few plain loads and stores. A reader that runs during a
- * record may see some numbers with it and some without it. */
+ * One thread, the owner, records durations. Any thread may read the histogram. The counts are
+ * relaxed atomics that only the owner writes, so recording a duration is a few plain loads and
+ * stores. A concurrent reader may see the new duration in `counts` and not in `sum_ns`, or the
+ * reverse. */
 #ifndef RP_SERVER_METRICS_HISTOGRAM_H
 #define RP_SERVER_METRICS_HISTOGRAM_H
 
@@ -25,7 +26,7 @@ typedef struct rp_histogram {
     atomic_uint_fast64_t sum_ns;
 } rp_histogram;
 
-/* The bucket of a duration. A negative duration counts as 0. */
+/* Returns the bucket of a duration. A negative duration counts as 0. */
 static inline size_t rp_histogram_bucket(int64_t ns)
 {
     uint64_t below = ns > 1 ? (uint64_t)ns - 1 : 0; /* a bucket includes its upper bound */
@@ -37,10 +38,10 @@ static inline size_t rp_histogram_bucket(int64_t ns)
     return 1 + 4 * (size_t)(bit - RP_HISTOGRAM_FIRST_BIT) + (size_t)(below >> (bit - 2) & 3);
 }
 
-/* The largest duration that falls into a bucket; INT64_MAX for the last. */
+/* Returns the largest duration of a bucket; INT64_MAX for the last bucket. */
 int64_t rp_histogram_bound_ns(size_t bucket);
 
-/* Counts `times` durations of `ns` each. Only the owner may call it. */
+/* Records a duration of `ns` as often as `times` says. Only the owner may call it. */
 static inline void rp_histogram_record(rp_histogram *h, int64_t ns, uint64_t times)
 {
     atomic_uint_fast64_t *count = &h->counts[rp_histogram_bucket(ns)];
@@ -62,11 +63,13 @@ typedef struct rp_histogram_sum {
 /* Adds a histogram to the sum. Any thread. */
 void rp_histogram_add(rp_histogram_sum *sum, const rp_histogram *h);
 
-/* The number of durations up to 2^bit ns, for bits from FIRST_BIT to LAST_BIT. */
+/* Returns the number of durations up to 2^bit ns. `bit` must be between RP_HISTOGRAM_FIRST_BIT
+ * and RP_HISTOGRAM_LAST_BIT. */
 uint64_t rp_histogram_below(const rp_histogram_sum *sum, int bit);
 
-/* The quantile `q` (0 to 1) of the durations; 0 if there are none. It is at most a quarter too
- * high. But if it is below 256 ns, 256 ns is returned; if it is above 2^38 ns, 2^38 ns. */
+/* Returns the quantile `q` (0 to 1) of the durations, rounded up by at most a quarter. A
+ * quantile below 256 ns is returned as 256 ns, and one above 2^38 ns as 2^38 ns. Returns 0 if
+ * there are no durations. */
 int64_t rp_histogram_quantile_ns(const rp_histogram_sum *sum, double q);
 
 #endif

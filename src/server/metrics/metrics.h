@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The counters of the server.
  *
- * Each loop has counters of its own, which only its thread writes; readers add them up. So
- * counting is a load and a store, without contention. Threads that have no loop share one set
- * of counters, and count with an atomic addition. The atomics are relaxed, as no other memory
- * depends on a count.
- * Counters are never reset.
+ * Each event loop has its own set of counters, which only the loop's thread writes. Readers add
+ * the sets up. So counting is a load and a store, without contention. Threads that have no loop
+ * share one set, and count with an atomic addition. All atomics are relaxed, since no other
+ * memory depends on a count. Counters are never reset.
  *
  * Invariants:
- *   M1  the array of tables is sorted by name, each name once;
- *   M2  each loop has a shard (its set of counters); one more shard, the last, is for the other
- *       threads. */
+ *   M1  the array of the tables' metrics is sorted by name and has each name once;
+ *   M2  each loop has one shard (set of counters). The last shard is for the other threads. */
 #ifndef RP_SERVER_METRICS_METRICS_H
 #define RP_SERVER_METRICS_METRICS_H
 
@@ -23,8 +21,9 @@ typedef struct rp_counter {
     atomic_uint_fast64_t n;
 } rp_counter;
 
-/* Only the thread that owns the counter may call these three. rp_counter_sub() is for gauges;
- * rp_counter_raise() keeps the maximum of a gauge. */
+/* Only the thread that owns the counter may call the next three functions. rp_counter_sub() is
+ * for gauges. rp_counter_raise() is for a gauge that holds a maximum: it sets the counter to
+ * `n` if `n` is higher. */
 static inline void rp_counter_add(rp_counter *counter, uint64_t n)
 {
     uint64_t now = atomic_load_explicit(&counter->n, memory_order_relaxed);
@@ -39,7 +38,7 @@ static inline void rp_counter_raise(rp_counter *counter, uint64_t n)
     if (atomic_load_explicit(&counter->n, memory_order_relaxed) < n)
         atomic_store_explicit(&counter->n, n, memory_order_relaxed);
 }
-/* Any thread; for a shared counter. */
+/* Adds to a shared counter. Any thread. */
 static inline void rp_counter_add_shared(rp_counter *counter, uint64_t n)
 {
     atomic_fetch_add_explicit(&counter->n, n, memory_order_relaxed);
@@ -49,8 +48,8 @@ static inline uint64_t rp_counter_get(const rp_counter *counter)
     return atomic_load_explicit(&counter->n, memory_order_relaxed);
 }
 
-/* The counters of a loop: X(field, metric, type, help). A value that can decrease is a gauge.
- */
+/* The counters of a loop: X(field, name of the metric, type, help text). The type of a value
+ * that can decrease is gauge. */
 #define RP_LOOP_COUNTERS(X)                                                                    \
     X(connections_opened, "connections_opened_total", "counter", "Connections accepted.")      \
     X(connections, "connections", "gauge", "Connections open now, without those of HTTP/1.1.") \
@@ -82,7 +81,7 @@ static inline uint64_t rp_counter_get(const rp_counter *counter)
     X(rests, "loop_rests_total", "counter",                                                    \
       "Reads that were delayed so that small messages accumulate.")
 
-enum { RP_STATUS_CODES = 17 }; /* gRPC's, 0 to 16 */
+enum { RP_STATUS_CODES = 17 }; /* the status codes of gRPC, 0 to 16 */
 
 typedef struct rp_loop_metrics {
 #define RP_LOOP_FIELD(field, metric, type, help) rp_counter field;
@@ -93,7 +92,8 @@ typedef struct rp_loop_metrics {
     rp_counter abuse[RP_ABUSE_KINDS];
 } rp_loop_metrics;
 
-/* The counters of a table; each loop has a set of them: X(field, metric, help). */
+/* The counters of a table, of which each loop has a set: X(field, name of the metric, help
+ * text). */
 #define RP_TABLE_COUNTERS(X)                                                                   \
     X(inserted_items, "inserted_items_total", "Items inserted over the network.")              \
     X(sampled_items, "sampled_items_total", "Items sent as samples.")                          \
@@ -105,40 +105,41 @@ typedef struct rp_table_counters {
 #define RP_TABLE_FIELD(field, metric, help) rp_counter field;
     RP_TABLE_COUNTERS(RP_TABLE_FIELD)
 #undef RP_TABLE_FIELD
-    /* One duration for each item, from the arrival of the first item of its batch until the
-     * item is known to be inserted. */
+    /* For each item, the time from the arrival of the first item of its batch until the server
+     * knows that the item is inserted. */
     rp_histogram insert_ns;
-    rp_histogram sample_ns; /* from the start of a draw until its samples are drawn */
+    rp_histogram sample_ns; /* time of each draw of samples from a table */
 } rp_table_counters;
 
 typedef struct rp_metrics rp_metrics;
 typedef struct rp_table_metrics rp_table_metrics;
 
-/* Makes the metrics of a server with `loops` (>= 1) event loops. RP_NO_RESOURCE. Returns owned.
- */
+/* Makes the metrics of a server with `loops` (>= 1) event loops. The caller owns them.
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_metrics_new(const rp_allocator *alloc, size_t loops,
                                       rp_metrics **out);
 void rp_metrics_free(rp_metrics *metrics); /* NULL is fine */
 
 size_t rp_metrics_loops(const rp_metrics *metrics);
-/* The counters of one loop, and the counters that all other threads share. Borrowed, valid as
- * long as the metrics. */
+/* Return the counters of one loop, and those that all other threads share. They are borrowed
+ * and valid as long as the metrics. */
 rp_loop_metrics *rp_metrics_loop(rp_metrics *metrics, size_t loop);
 rp_loop_metrics *rp_metrics_shared(rp_metrics *metrics);
 
 /* Finds or makes the counters of the table `name`. Returns a reference, or NULL if there is no
  * memory. If a table is dropped and created again, its counters continue, unless
- * rp_metrics_forget_table() was called. Any thread; takes a lock (rank 70) and searches, so a
- * stream should keep the result. */
+ * rp_metrics_forget_table() was called in between. Takes a lock (rank 70) and searches, so a
+ * stream should keep the result. Any thread. */
 rp_table_metrics *rp_metrics_table(rp_metrics *metrics, const char *name);
 void rp_metrics_forget_table(rp_metrics *metrics, const char *name);
 
 rp_table_metrics *rp_table_metrics_ref(rp_table_metrics *table);
 void rp_table_metrics_unref(rp_table_metrics *table); /* NULL is fine */
-/* The counters of the table on one loop. Borrowed, valid as long as the reference. */
+/* Returns the counters of the table on one loop. They are borrowed and valid as long as the
+ * caller's reference. */
 rp_table_counters *rp_table_metrics_loop(rp_table_metrics *table, size_t loop);
 
-/* Adds up the counters of all loops and the shared ones. Any thread. */
+/* Writes the sums of the counters over all loops and the shared set to `*out`. Any thread. */
 void rp_metrics_sum(rp_metrics *metrics, rp_loop_metrics *out);
 /* The counters of a table, added up over all loops. */
 typedef struct rp_table_sums {

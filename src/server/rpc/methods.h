@@ -22,8 +22,8 @@ extern const rp_task_kind rp_health_check_kind, rp_health_watch_kind, rp_reflect
 /* Frees the batches that a worker keeps for reuse. */
 void rp_insert_batches_free(rp_worker *worker);
 
-/* The change of a table that a request asks for. The fields of the limiter that the request
- * does not have stay as they are in the table. */
+/* Returns the change of a table that a request asks for. Fields of the rate limiter that the
+ * request does not have keep the values that they have in the table. */
 rp_table_alteration rp_alteration_of(const rp_wire_alter_table *asked, rp_table *table);
 
 #endif

@@ -1,56 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The response to an operation on rollouts. A response with groups first waits until the
- * connection has room for it (connection_room.h). Then it is made in steps, so that a large one
- * does not delay other calls. Large values are not copied: the message keeps the groups until
- * it has been written.
+/* The response to an operation on rollouts (reprise/rollouts.h). A response with groups of
+ * rollouts first waits until the connection has room for it (core/connection_room.h). Then it
+ * is made in steps, so that a large response does not delay other calls. Large values are not
+ * copied: the message keeps the groups until it has been written.
  *
  * If the message is released before it was written whole, the lease of its groups is released,
- * so that they are drawn again at once.
+ * so that they can be drawn again at once.
  *
- * While a response waits for room, its bytes count in the bytes of waiting calls (pinned.h): if
- * its groups are removed meanwhile, the rollouts do not count these bytes any more. If the
- * bytes of waiting calls are over their limits, the response is refused.
+ * While a response waits for room, its bytes count as parked bytes (core/pinned.h), since the
+ * rollouts no longer count them if its groups are removed meanwhile. If the parked bytes exceed
+ * their limits, the response is refused.
  *
  * Invariants:
- *   P1  made_bytes is counted in connection->making_bytes, and is_making in ->makers;
- *   P2  waiting_bytes is counted in connection->parked_bytes and in the server's pinned_bytes;
- *       it is 0 unless the response waits for room. */
+ *   P1  connection->making_bytes includes made_bytes. If is_making, connection->makers counts
+ *       the call;
+ *   P2  connection->parked_bytes and the server's pinned_bytes include waiting_bytes, which is
+ *       0 unless the response waits for room. */
 #ifndef RP_SERVER_RPC_ROLLOUT_REPLY_H
 #define RP_SERVER_RPC_ROLLOUT_REPLY_H
 
 #include "rollouts/rollout_messages.h"
 #include "server/core/task.h"
 
-/* The first member of the struct of a call. */
+/* The state of a response. It must be the first member of the struct of the call. */
 typedef struct rp_rollout_reply {
     rp_task task; /* first */
     bool has_message, is_making, waits_for_room;
-    rp_message *message; /* that is being made, or NULL */
+    rp_message *message; /* the message that is being made, or NULL */
     rp_rollout_batch_writer writer;
-    size_t bytes; /* that the message will have */
+    size_t bytes; /* size that the message will have */
     size_t made_bytes, waiting_bytes;
     uint64_t lsn;
-    rp_timer timer; /* while it waits for room */
+    rp_timer timer; /* armed while the response waits for room */
 } rp_rollout_reply;
 
 /* Returns a reference to the rollouts with this name. If there are none, ends the call and
  * returns NULL. */
 rp_rollouts *rp_rollouts_of(rp_task *task, rp_string name);
 
-/* Called for each request message of a call. Returns true for the first one. For another one,
- * ends the call and returns false. */
+/* Called for each request message of a call. Returns true for the first message. For a further
+ * message, ends the call and returns false. */
 RP_NODISCARD bool rp_rollout_take_message(rp_rollout_reply *reply);
 
-/* The units of work of a draw or a peek, without the bytes of its response. */
+/* Returns the units of work (core/deferral.h) of a draw or a peek, without those for the bytes
+ * of its response. */
 size_t rp_rollout_batch_work(const rp_rollout_batch *batch);
 
-/* The number of groups, from the first on, whose response takes at most `most` bytes. */
+/* Returns how many groups, from the first on, fit into a response of `most` bytes. */
 size_t rp_rollout_batch_fit(const rp_rollout_batch *batch, size_t most);
 /* Releases the lease of a batch, if it has one, and frees it. NULL is fine. */
 void rp_rollout_undraw(rp_rollouts *rollouts, rp_rollout_batch *batch);
 
 /* Responds with a result, and takes ownership of its batch. Adds the work of the batch to that
- * of this turn of the loop (deferral.h). */
+ * of this turn of the loop. */
 void rp_rollout_respond(rp_rollout_reply *reply, rp_rollouts *rollouts,
                         const rp_rollout_result *result);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The array for the samples of a Sample or Peek call.
+/* The array that receives the samples of a Sample or Peek call.
  *
  * A call may ask for many samples and wait long for the first one. So the array takes memory
- * page by page, as samples are written. The budget of queued bytes counts the item of a sample
- * (core/queue_budget.h, Q4) and nothing for its entry in the array. The cost of the item covers
- * that entry: it includes 192 bytes for the indexes of a table, which a drawn item does not
- * use, and a sample has fewer bytes. Peek also writes entries for keys without an item, so the
- * budget counts its array as a whole.
+ * page by page, as samples are written. The budget of queued bytes counts the cost of each
+ * drawn item (core/queue_budget.h, Q4). This cost covers the item's entry in the array: it
+ * includes 192 bytes for the indexes of a table, which a drawn item does not use, and an
+ * rp_sample is smaller. Peek also writes entries for keys without an item, so for Peek the
+ * budget counts the whole array.
  *
- * The system bounds the number of mappings of a process. So at most 4,096 calls of a server
- * have arrays of more than 1,024 samples. Further calls get arrays of 1,024 samples, and
- * responses with no more samples than that. */
+ * The system bounds the number of memory mappings of a process. So at most 4,096 calls of a
+ * server have arrays of more than 1,024 samples. A further call gets an array of 1,024 samples,
+ * and its response has at most so many. */
 #ifndef RP_SERVER_RPC_SAMPLE_ARRAY_H
 #define RP_SERVER_RPC_SAMPLE_ARRAY_H
 
@@ -19,17 +19,18 @@
 
 typedef struct rp_worker rp_worker;
 
-/* A zeroed one has no array. */
+/* A zeroed rp_sample_array has no array. */
 typedef struct rp_sample_array {
     rp_sample *samples;
     size_t count;
-    size_t counted_bytes; /* in the budget of queued bytes */
+    size_t counted_bytes; /* bytes counted in the budget of queued bytes */
     bool is_mapped;       /* the array has pages of its own */
 } rp_sample_array;
 
 /* Makes an array for `count` (>= 1) samples. If `is_whole`, the budget of queued bytes counts
- * the whole array from now on. If not, the array may be smaller: array->count is its size.
- * RP_NO_RESOURCE, with `*why`: the budget is used up, or there is no memory. */
+ * the whole array from now on. If not, the array may be smaller: array->count is its length.
+ * RP_NO_RESOURCE if the budget is used up or there is no memory. Then `*why` receives the
+ * reason. */
 RP_NODISCARD rp_status rp_sample_array_init(rp_sample_array *array, rp_worker *worker,
                                             size_t count, bool is_whole, rp_refusal *why,
                                             rp_error *err);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Priorities to the power of an exponent, many at once.
+/* Raises many priorities at once to the power of an exponent, for prioritized replay.
  *
  * These functions use only additions, multiplications, divisions, comparisons and bit
- * operations, always in the same order. So every machine, compiler and instruction set gets the
- * same bits, which pow() of the C library does not promise. The relative error is below 2^-51 *
- * (1 + |exponent * log2(x)|). */
+ * operations, always in the same order. So every machine, compiler and instruction set computes
+ * the same bits, which pow() of the C library does not promise. The relative error is below
+ * 2^-51 * (1 + |exponent * log2(x)|). */
 #ifndef RP_TABLE_SELECTOR_POWER_H
 #define RP_TABLE_SELECTOR_POWER_H
 
 #include <stddef.h>
 
-/* out[i] = x[i]^exponent, for positive finite x and a finite exponent; 0 for x = 0. Results
- * beyond float64 become 0 or infinity. `out` must not overlap `x`. */
+/* Sets out[i] to x[i]^exponent. The exponent must be finite, and each x[i] must be positive and
+ * finite, or 0, for which the result is 0. Results out of the range of float64 become 0 or
+ * infinity. `out` must not overlap `x`. */
 typedef void rp_power_fn(const double *restrict x, double exponent, double *restrict out,
                          size_t count);
 

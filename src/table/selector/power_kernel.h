@@ -5,13 +5,14 @@
  *
  * x^a = 2^(a log2 x).
  *
- * The logarithm: x = 2^e m with m in [sqrt(1/2), sqrt(2)); with s = (m - 1) / (m + 1), log2 m
- * is 2 / ln 2 times the series s + s^3/3 + s^5/5 + ..., of which eleven terms reach 2^-56, as
- * |s| < 0.172.
+ * The logarithm: x = 2^e m with m in [sqrt(1/2), sqrt(2)). Let s = (m - 1) / (m + 1). Then log2
+ * m is 2 / ln 2 times the series s + s^3/3 + s^5/5 + .... As |s| < 0.172, eleven terms bring
+ * the relative error below 2^-56.
  *
- * The power: y = a log2 x is n + r with an integer n and |r| <= 1/2; 2^r is the exponential
- * series of r ln 2, of which fourteen terms reach 2^-56; 2^n goes into the exponent bits, in
- * two halves, so that results near the ends of float64 come out right. */
+ * The power: y = a log2 x is n + r with an integer n and |r| <= 1/2. 2^r is the exponential
+ * series of r ln 2, of which fourteen terms reach 2^-56. 2^n is applied as two factors, each
+ * made from its exponent bits, so that results near the ends of the range of float64 are right.
+ */
 #ifndef RP_TABLE_SELECTOR_POWER_KERNEL_H
 #define RP_TABLE_SELECTOR_POWER_KERNEL_H
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selectors: pick slots of a table. One interface serves samplers and removers.
+/* Selectors pick slots (numbers of items, slots.h) of a table. A table has two: the sampler
+ * picks the items to sample, and the remover the items to evict. Both have this interface.
  *
- * Selectors work on slot numbers and hash nothing. They have no lock: the table serialises all
- * calls. Only reserve may fail. The random generator is an argument.
+ * Selectors have no lock: the table must serialise all calls. Only `reserve` may fail. The
+ * random generator is an argument.
  *
- * The picks of a selector depend on the slots and their values and, for some kinds, on an
- * order: of inserts (fifo, lifo), of inserts and updates (heaps), or of a dense set (uniform,
- * and slots of weight 0 of prioritized). Inserting the slots in that order into an empty
- * selector makes one with the same picks: restore.c depends on this. */
+ * The picks of a selector depend on its slots and their values. For some kinds they also depend
+ * on an order: the order of inserts (fifo, lifo), the order of inserts and updates (heaps), or
+ * the order of a dense set (uniform, and the slots of weight 0 of prioritized). If the slots
+ * are inserted in that order into an empty selector, it makes the same picks. restore.c relies
+ * on this. */
 #ifndef RP_TABLE_SELECTOR_SELECTOR_H
 #define RP_TABLE_SELECTOR_SELECTOR_H
 
@@ -19,45 +21,49 @@
 typedef struct rp_selector rp_selector;
 
 typedef struct rp_selector_ops {
-    /* Makes room for slots 0 .. slot_count - 1. RP_NO_RESOURCE, with nothing changed. */
+    /* Makes room for slots 0 .. slot_count - 1. On RP_NO_RESOURCE nothing has changed. */
     rp_status (*reserve)(rp_selector *s, size_t slot_count);
 
-    /* Add slots that are not in the selector; change or remove slots that are in it. `values`
-     * are from rp_selector_values() or rp_selector_weigh(). */
+    /* `insert` adds slots, which must not be in the selector. `update` and `remove` change and
+     * remove slots, which must be in it. `values` are from rp_selector_values() or
+     * rp_selector_weigh(). */
     void (*insert)(rp_selector *s, const uint32_t *slots, const double *values, size_t count);
     void (*update)(rp_selector *s, const uint32_t *slots, const double *values, size_t count);
     void (*remove)(rp_selector *s, uint32_t slot);
 
-    /* Picks `count` slots, independently, or without repetition if `distinct`. Writes each slot
-     * and the probability of its pick. Returns the number of picks, which is less than `count`
-     * only if `distinct` and there are fewer slots. There must be at least one slot. Removes
-     * nothing. */
+    /* Picks `count` slots independently of each other, or without repetition if `distinct`.
+     * Writes each slot and the probability of its pick. Returns the number of picks. The number
+     * is less than `count` only if `distinct` and there are fewer slots. The picked slots stay
+     * in the selector. There must be at least one slot. */
     size_t (*pick)(rp_selector *s, rp_rng *rng, size_t count, bool distinct, uint32_t *slots,
                    double *probabilities);
 
-    /* Undoes the last pick of `count` distinct slots; `before` is the generator before that
-     * pick, with which the next pick gives the same slots again. Overwrites both arrays, which
-     * have room for `count`. NULL if a pick does not affect later picks. */
+    /* Undoes the last pick of `count` distinct slots, so that the same pick with the generator
+     * `before` gives the same slots again. `before` is the state of the generator before the
+     * pick. The arrays are scratch memory with room for `count`. The function is NULL if a pick
+     * does not affect later picks. */
     void (*unpick)(rp_selector *s, rp_rng before, size_t count, uint32_t *slots,
                    double *probabilities);
 
-    /* Writes the next `count` picks, if each picked slot is removed, and returns their number;
-     * for prefetching. NULL if the picks cannot be known in advance. */
+    /* Writes the next `count` picks for the case that each picked slot is removed, and returns
+     * their number. Used for prefetching. The function is NULL if the picks cannot be known in
+     * advance. */
     size_t (*upcoming)(const rp_selector *s, size_t count, uint32_t *slots);
 
     /* Prefetches the memory that changing these slots will write. May be NULL. */
     void (*prefetch)(const rp_selector *s, const uint32_t *slots, size_t count);
 
-    /* The sum of all weights. NULL if each slot has weight 1. */
+    /* Returns the sum of all weights. The function is NULL if each slot has weight 1. */
     double (*total)(rp_selector *s);
 
-    /* The set whose order the picks depend on; NULL if there is none. */
+    /* Returns the dense set on whose order the picks depend. The function is NULL if there is
+     * no such set. */
     rp_dense_set *(*dense)(rp_selector *s);
 
-    /* Removes all slots and frees the memory, except for memory that an open cut reads. Call
-     * reserve before the next insert. */
+    /* Removes all slots and frees the memory, except for memory that an open cut reads. The
+     * caller must call `reserve` before the next insert. */
     void (*clear)(rp_selector *s);
-    /* True if the invariants hold and the selector has exactly `count` slots. */
+    /* Returns true if the invariants hold and the selector has exactly `count` slots. */
     bool (*check)(rp_selector *s, size_t count);
     void (*free)(rp_selector *s);
 } rp_selector_ops;
@@ -66,30 +72,30 @@ struct rp_selector {
     const rp_selector_ops *ops;
     rp_selector_options options;
     rp_allocator alloc;
-    rp_power_fn *power; /* for weights */
+    rp_power_fn *power; /* computes weights */
 };
 
-/* Makes a selector without slots. Returns owned.
- * RP_INVALID (exponent not finite, unknown kind), RP_NO_RESOURCE. */
+/* Makes a selector without slots, which the caller owns. RP_INVALID (exponent not finite,
+ * unknown kind), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_selector_new(const rp_allocator *alloc,
                                        const rp_selector_options *options, rp_selector **out,
                                        rp_error *err);
 void rp_selector_free(rp_selector *s); /* NULL is fine */
-/* True if selectors with these options pick alike: the exponent counts only for
- * RP_PRIORITIZED. */
+/* Returns true if selectors with these options make the same picks. The exponent matters only
+ * for RP_PRIORITIZED. */
 bool rp_selector_options_equal(const rp_selector_options *a, const rp_selector_options *b);
 
-/* Computes the values of priorities in the selector: weights for RP_PRIORITIZED, else the
- * priorities themselves. Reads only constant fields, so it needs no lock. False if a priority
- * is NaN or has no valid weight. `values` must not overlap `priorities`. */
+/* Computes the values that the selector has for priorities: weights for RP_PRIORITIZED, else
+ * the priorities themselves. Reads only constant fields, so it needs no lock. Returns false if
+ * a priority is NaN or has no valid weight. `values` must not overlap `priorities`. */
 RP_NODISCARD bool rp_selector_values(const rp_selector *s, const double *priorities,
                                      double *values, size_t count);
 
-/* Computes the value of one priority. RP_INVALID, with a text. */
+/* Computes the value of one priority. RP_INVALID, with an error text. */
 RP_NODISCARD rp_status rp_selector_weigh(const rp_selector *s, double priority, double *value,
                                          rp_error *err);
 
-/* One constructor per file. */
+/* Each implementation file has one constructor: */
 rp_selector *rp_selector_order_new(const rp_allocator *alloc); /* fifo, lifo */
 rp_selector *rp_selector_uniform_new(const rp_allocator *alloc);
 rp_selector *rp_selector_heap_new(const rp_allocator *alloc); /* min_heap, max_heap */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of the sum tree for the library itself, and for tests and benchmarks. */
+/* Functions of the sum tree (reprise/sumtree.h) that are not public: for the library itself,
+ * tests and benchmarks. The leaves of the tree are the weights of items, and each node is the
+ * sum of its children. */
 #ifndef RP_TABLE_SELECTOR_SUMTREE_H
 #define RP_TABLE_SELECTOR_SUMTREE_H
 
 #include "reprise/sumtree.h"
 
-/* The number of leaves that the tree has room for; 0 at first. */
+/* Returns the number of leaves that the tree has room for; 0 at first. */
 size_t rp_sumtree_capacity(const rp_sumtree *tree);
 
 /* Sets every weight to 0. */
@@ -20,7 +22,8 @@ void rp_sumtree_set_one(rp_sumtree *tree, uint32_t leaf, double weight);
 /* Prefetches the memory that setting these leaves will touch. */
 void rp_sumtree_prefetch(const rp_sumtree *tree, const uint32_t *leaves, size_t count);
 
-/* The instruction set in use: "avx512", "avx2", "neon" or "plain". Static. */
+/* Returns the name of the instruction set in use: "avx512", "avx2", "neon" or "plain". Static.
+ */
 const char *rp_sumtree_kernel(const rp_sumtree *tree);
 
 /* Switches to the named kernel, for tests and benchmarks that compare kernels. RP_NOT_FOUND if

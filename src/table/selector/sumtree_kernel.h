@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two inner loops of the sum tree, one implementation per instruction set.
+/* The two inner loops of the sum tree (reprise/sumtree.h), with one implementation for each
+ * instruction set. `sum` computes nodes from their children, and `find` finds the leaves of a
+ * batch of draws.
  *
  * A group is the eight children of one node: eight float64 on one cache line. */
 #ifndef RP_TABLE_SELECTOR_SUMTREE_KERNEL_H
@@ -10,20 +12,20 @@
 
 enum {
     RP_SUMTREE_K = 8,
-    RP_SUMTREE_IN_FLIGHT = 64, /* descents that run together */
+    RP_SUMTREE_IN_FLIGHT = 64, /* the most descents that run together */
 };
 
 typedef struct rp_sumtree_kernel_ops {
     const char *name;
 
-    /* For each listed group g of `children`: parents[g] = sum of its eight children. Without a
-     * list, for the first `count` groups. */
+    /* Sets parents[g] to the sum of the eight children of group g of `children`, for each g in
+     * the list `groups`. If `groups` is NULL, does so for the first `count` groups. */
     void (*sum)(const double *children, const uint32_t *groups, size_t count, double *parents);
 
     /* Runs `n` <= RP_SUMTREE_IN_FLIGHT descents from the one group of the top level down to the
      * leaves. Each targets[i] is a number from 0 to below the sum of all leaves. leaves[i]
-     * becomes the first leaf at which the running sum of the leaves, this one included, exceeds
-     * targets[i]. There are at least two levels. */
+     * becomes the first leaf at which the running sum of the leaves, including that leaf,
+     * exceeds targets[i]. There are at least two levels. */
     void (*find)(double *const *levels, int level_count, const double *targets,
                  uint32_t *leaves, size_t n);
 } rp_sumtree_kernel_ops;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of a sum tree kernel, written once over a vector type. Include it after defining
+/* A template of the loops of a sum tree kernel (sumtree_kernel.h), written for any vector type.
+ * A file that includes it must first define
  *
  *   LANES                  how many descents one vector carries
  *   vec, mask              a vector of float64, and the result of comparing two
@@ -14,12 +15,12 @@
  *   count(c, m)            adds one to the counts c in the lanes where m is set
  *   spread(c, n)           writes the lanes of the counts c to the uint32_t array n
  *
- * An instruction set with a faster descend_one() than the plain C one below also defines this
- * function, and HAS_DESCEND_ONE.
+ * If an instruction set has a faster descend_one() than the plain C function below, the file
+ * also defines that function, and HAS_DESCEND_ONE.
  *
- * Vectors run across descents, not across the children of one node: lane i works on descent i,
- * and the eight children come one vector after the other. So running sums are plain additions,
- * and no instruction set needs horizontal additions.
+ * Each lane of a vector works on another descent (the search for the leaf of one draw): lane i
+ * works on descent i, and vector j has child j of the node of each descent. So running sums are
+ * plain additions of vectors, and no instruction set needs horizontal additions.
  *
  * The running sums of eight children are three additions deep (Sklansky's network). Sums and
  * descents use these additions in this order and no others, so all kernels agree to the last
@@ -31,8 +32,8 @@
  *                                          p4 = p3 + x4,  p5 = p3 + a45
  *                                          p6 = p3 + (a45 + x6),  p7 = p3 + (a45 + a67)
  *
- * Rounding is monotone, so p0 <= p1 <= ... <= p7 holds in floating point too, and a child of
- * weight 0 leaves the running sum exactly as it was: no target can fall on it. */
+ * Rounding is monotone, so p0 <= p1 <= ... <= p7 also holds in floating point. A child of
+ * weight 0 leaves the running sum exactly as it was, so no target can fall on that child. */
 #ifndef RP_TABLE_SELECTOR_SUMTREE_LANES_H
 #define RP_TABLE_SELECTOR_SUMTREE_LANES_H
 
