@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes of a structure, for the files about nests. nest.c has the invariants. */
+/* The nodes of a structure: the types, keys and order of a nest without its leaves. Shared by
+ * nest.c, which has the invariants, and structure.c. */
 #ifndef REPRISE_PYTHON_NEST_H
 #define REPRISE_PYTHON_NEST_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system's clocks and random seeds. Used only by blocking waits, and by the store, whose
- * options can replace them. */
+/* The system's clocks and random seeds. Only blocking waits and the store use them; options of
+ * the store can replace them. */
 #ifndef RP_UTIL_CLOCK_H
 #define RP_UTIL_CLOCK_H
 

@@ -14,8 +14,8 @@
  * and returns one full stack at a time. The depot of a class keeps up to twelve full stacks for
  * the next thread whose cache is empty. A slab without a block in use goes back to its region
  * and can be used for another size. The pool keeps at most as many empty regions as it has
- * regions in use, or one; the others are unmapped. So the pool holds at most twice the memory
- * of the regions in use.
+ * regions in use, but at least one; other empty regions are unmapped. So the pool holds at most
+ * twice the memory of the regions in use.
  *
  * There is one pool per process, with static state. A thread that ends returns its cache. Safe
  * from any thread, and after a fork. */
@@ -36,7 +36,7 @@ void *rp_pool_alloc(size_t size);
 void rp_pool_free(void *ptr, size_t size);
 
 /* Returns empty memory to the system: empty regions, empty slabs, and blocks in the depots.
- * Does not touch the caches of threads. Takes a few milliseconds per GiB returned. */
+ * Leaves the caches of threads as they are. Takes a few milliseconds per GiB returned. */
 void rp_pool_trim(void);
 
 typedef struct rp_pool_info {

@@ -35,9 +35,9 @@ static inline void rp_refcount_inc(rp_refcount *r)
     rp_refcount_add(r, 1);
 }
 
-/* Drops `n` references. True if they were the last.
+/* Drops `n` references. Returns true if they were the last.
  *
- * If the caller holds all references, no other thread can take or drop one: then a load is
+ * If the caller holds all references, no other thread can take or drop one. Then a load is
  * enough and saves a read-modify-write. The load acquires the writes that other threads
  * released when they dropped their references. */
 static inline bool rp_refcount_sub(rp_refcount *r, uint32_t n)

@@ -54,8 +54,8 @@ void rp_shared_arena_unref(rp_shared_arena *arena); /* NULL is fine */
 rp_allocator rp_shared_arena_allocator(rp_shared_arena *arena);
 
 /* Freezes the contents: freed blocks are not reused, and new blocks come from the fallback
- * allocator. For readers that continue to read after the owner, which no longer waits for them,
- * has freed their blocks. */
+ * allocator. For readers that still read blocks which the owner has freed without waiting for
+ * them. */
 void rp_shared_arena_retire(rp_shared_arena *arena);
 
 /* Sets `*offset` to the offset in the arena of the `size` bytes at `data`. False if these bytes
@@ -74,7 +74,7 @@ typedef struct rp_shared_part {
 
 /* The number of parts so far. Any thread, no lock. */
 size_t rp_shared_arena_parts(const rp_shared_arena *arena);
-/* A part, borrowed from the arena. `index` must be below rp_shared_arena_parts(). */
+/* Returns a part, borrowed from the arena. `index` must be below rp_shared_arena_parts(). */
 const rp_shared_part *rp_shared_arena_part(const rp_shared_arena *arena, size_t index);
 
 typedef struct rp_shared_arena_info {
