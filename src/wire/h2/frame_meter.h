@@ -26,9 +26,8 @@
 
 enum {
     RP_FRAME_HEAD_BYTES = 9,
-    RP_FRAME_LEAST_COST =
-        256, /* bytes: least cost of a DATA frame, as small frames are work too */
-    RP_BLOCK_TABLE_SIZES = 2, /* size updates that a header block may need (RFC 7541, 4.2) */
+    RP_FRAME_LEAST_COST = 256, /* least cost in bytes of a DATA frame: each is work */
+    RP_BLOCK_TABLE_SIZES = 2,  /* size updates that a header block may need (RFC 7541, 4.2) */
 };
 
 /* Sums over DATA frames. */
