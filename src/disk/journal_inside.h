@@ -128,8 +128,8 @@ struct rp_journal {
     int yields;          /* how often it has yielded with this value of `freed` */
     int64_t yield_at;    /* the earliest time of the next yield */
     bool is_reported;    /* the last report to on_trouble was trouble, not its end */
-    int64_t retry_at,
-        due_at;          /* times of the next attempt after a failure and of the next sync */
+    /* Times of the next attempt after a failure, and of the next sync. */
+    int64_t retry_at, due_at;
     int64_t look_at;     /* time of the next check for space, if an insert waits for it */
     int64_t short_since; /* time since which an insert waits for space; 0: no insert waits, or
                             there is enough */
