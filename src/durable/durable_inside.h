@@ -64,7 +64,7 @@ struct rp_durable {
     rp_durable_options options; /* with defaults filled in; `directory` is that below */
     char directory[RP_DURABLE_PATH_BYTES];
     char given[RP_DURABLE_PATH_BYTES]; /* the directory as the caller gave it */
-    bool has_store;                    /* `store` refers to this object as its data directory */
+    bool has_store;                    /* it is the only durable store of `store` */
     rp_durable_tuning tuning;
     rp_files *files;
     bool owns_files;
