@@ -9,7 +9,7 @@ extern PyTypeObject core_Durable;
 extern PyMethodDef core_durable_functions[]; /* functions of the module */
 
 /* Returns the C object, which is valid until the Durable is closed. NULL with an exception if
- * the Durable is closed, or if another process made it, the parent of this fork. */
+ * the Durable is closed, or if this process is a forked child of the process that made it. */
 rp_durable *core_durable_of(PyObject *durable);
 
 /* Converts the state of a data directory to a dict. */

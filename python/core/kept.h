@@ -23,9 +23,9 @@ size_t core_kept_count(const core_kept *kept);
 /* Adds samples at the end and takes their references. On failure it releases the samples and
  * returns -1 with MemoryError. */
 int core_kept_add(core_kept *kept, rp_sample *samples, size_t count);
-/* Moves up to `limit` samples to `out`, and at most core_kept_fitting() samples. With `alike`
- * it moves only samples that can be stacked (core_samples_alike()). Returns the number of
- * samples moved. */
+/* Moves samples from the queue to `out`: at most `limit`, and at most as many as are decoded
+ * together (core_kept_fitting()). With `alike`, also at most as many as can be stacked
+ * (core_samples_alike()). Returns the number of samples moved. */
 size_t core_kept_take(core_kept *kept, rp_sample *out, size_t limit, bool alike);
 void core_kept_clear(core_kept *kept);
 

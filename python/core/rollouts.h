@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Client.rollouts(): calls on rollouts, which are queues of groups of trajectories
- * (reprise/rollouts.h), and the groups that a call draws. */
+/* Client.rollouts(): calls on rollouts (named buffers of groups of items, reprise/rollouts.h),
+ * and the groups that a call draws. */
 #ifndef REPRISE_PYTHON_ROLLOUTS_H
 #define REPRISE_PYTHON_ROLLOUTS_H
 

@@ -10,9 +10,9 @@
  * A chunk that a table holds is part of budget.used instead. So a kept chunk is counted once,
  * regardless of whether its stream or its last table releases it first.
  *
- * A chunk has two counters: `keeps` is the number of keeps, and `waits` the number of those by
- * waiting items. They are not atomic, since only the thread of the stream that sent a chunk
- * keeps it.
+ * A chunk has two counters: `keeps` is how many times it is kept, and `waits` how many of these
+ * times by a waiting item. They are not atomic, since only the thread of the stream that sent a
+ * chunk keeps it.
  *
  * rp_chunk_keep() and rp_chunk_unkeep() return the change of budget.kept, modulo SIZE_MAX + 1.
  * The caller adds up the changes of many chunks for one rp_budget_add_kept(). */

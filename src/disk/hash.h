@@ -9,7 +9,7 @@ enum { RP_HASH_BYTES = 16 };
 
 typedef struct rp_hash rp_hash;
 
-/* Makes a hash of an empty stream. NULL if there is no memory. Returns owned. */
+/* Makes the state of a hash, for an empty stream. NULL if there is no memory. Returns owned. */
 rp_hash *rp_hash_new(const rp_allocator *alloc);
 void rp_hash_free(rp_hash *hash); /* NULL is fine */
 

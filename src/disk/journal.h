@@ -40,7 +40,8 @@
  *
  *   - the disk is full at two attempts in a row;
  *   - these records have more than max_queued bytes, in interval mode or while a checkpoint
- *   frees a full disk: changes without chunks, such as deletes, never wait for that checkpoint;
+ *     frees a full disk: changes without chunks, such as deletes, never wait for that
+ *     checkpoint;
  *   - there was no memory for one of them.
  *
  * Records after a lost record are useless. So the journal writes nothing until rp_journal_cut()

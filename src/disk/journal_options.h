@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of a journal and the state that it reports (disk/journal.h). */
+/* The settings of a journal, which is a write-ahead log (disk/journal.h), and the state that it
+ * reports. The LSN (log sequence number) of a record is its number in the journal. */
 #ifndef RP_DISK_JOURNAL_OPTIONS_H
 #define RP_DISK_JOURNAL_OPTIONS_H
 

@@ -5,7 +5,7 @@
 
 #include "disk/record.h"
 
-/* The checkpoint that the caller has loaded, after which the journal is read. */
+/* Which checkpoint the caller has loaded. The journal is read from this checkpoint on. */
 typedef enum rp_journal_reading {
     RP_JOURNAL_LIVE,  /* the newest checkpoint */
     RP_JOURNAL_OLDER, /* an older checkpoint. Records that the journal gave up are damage here,
@@ -51,7 +51,7 @@ typedef struct rp_journal_end {
 
 /* Reads the bytes of the file whose first LSN is `first` (>= 1). Calls `each` (may be NULL) for
  * changes only. If `each` returns a status other than RP_OK, returns this status, and `end`
- * describes the file up to the record before. RP_PRECONDITION (a newer format). */
+ * describes the file up to the previous record. RP_PRECONDITION (a newer format). */
 RP_NODISCARD rp_status rp_journal_walk(rp_bytes file, uint64_t first, const rp_store_id *store,
                                        rp_journal_visit *each, void *ctx, rp_journal_end *end,
                                        rp_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Admission by disk space: counts how many bytes of chunks the journal can still write. This is
- * the free space of the disk, less the backlog, and less the bytes that the reserve for
- * checkpoints (disk/reserve.h) lacks.
+ * the free space of the disk, less the backlog of data to be written, and less the bytes that
+ * the reserve for checkpoints (disk/reserve.h) lacks.
  *
  * In sync mode an insert enters a table only if its chunks fit on the disk and the reserve can
  * grow with it. So the journal can write the chunks of all items in the tables. Every item can
@@ -42,8 +42,7 @@ typedef struct rp_journal_space {
                            updates */
 } rp_journal_space;
 
-/* NULL for `segments` means that there is always space; NULL for `reserve` that there is no
- * reserve. */
+/* `segments` and `reserve` may be NULL, as in the struct. */
 void rp_journal_space_init(rp_journal_space *space, rp_files *files, rp_segments *segments,
                            rp_reserve_wanted *reserve, void *ctx);
 /* Reads the free space of the file system. `queued` is the bytes of queued records. Returns

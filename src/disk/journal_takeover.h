@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a journal starts: takes over the journal files of an earlier process. */
+/* Takes over the journal files of an earlier process when a journal starts. The LSN (log
+ * sequence number) of a record is its number in the journal. */
 #ifndef RP_DISK_JOURNAL_TAKEOVER_H
 #define RP_DISK_JOURNAL_TAKEOVER_H
 

@@ -9,8 +9,7 @@
 enum { RP_NAME_DIGITS = 16, RP_SEGMENT_PATH_BYTES = 32, RP_JOURNAL_PATH_BYTES = 32 };
 enum { RP_ROLLOUTS_PATH_BYTES = 40 };
 
-/* The temporary path of a new journal file, until it is renamed to its number. Readers ignore
- * it. */
+/* The temporary path of a new journal file, until it is renamed. Readers ignore it. */
 #define RP_JOURNAL_TEMPORARY "wal/next.tmp"
 
 /* The file with the training runs of the store. */

@@ -11,8 +11,8 @@
 
 typedef struct rp_lookup rp_lookup;
 
-/* The owner embeds it in another struct, zero-initialises it and sets the first three
- * fields. */
+/* A connector. The owner embeds it in another struct, zero-initialises it and sets the first
+ * three fields. */
 typedef struct rp_connector rp_connector;
 struct rp_connector {
     rp_loop *loop;

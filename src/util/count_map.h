@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts by 64-bit key. A key is removed when its count falls to 0. Not thread-safe.
+/* A map from 64-bit keys to counts. A key is removed when its count falls to 0. Not
+ * thread-safe.
  *
  * Invariants:
  *   N1  the map holds exactly the entries below `used` with n > 0;
@@ -45,8 +46,8 @@ uint32_t rp_count_map_get(const rp_count_map *m, uint64_t key);
 /* The number of keys with a count > 0. */
 size_t rp_count_map_size(const rp_count_map *m);
 
-/* Shrinks a map that is not small if less than a quarter of its memory is in use. Then room
- * that was reserved earlier is lost. Does nothing if there is no memory for the smaller map. */
+/* Shrinks a map that is not small if less than a quarter of its memory is in use. Room that was
+ * reserved earlier is lost. Does nothing if there is no memory for the smaller map. */
 void rp_count_map_trim(rp_count_map *m);
 
 #endif

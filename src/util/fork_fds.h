@@ -5,8 +5,8 @@
 #ifndef RP_UTIL_FORK_FDS_H
 #define RP_UTIL_FORK_FDS_H
 
-/* Any thread may call these without a lock. The caller must add a descriptor right after it is
- * opened; must remove it before it is closed. */
+/* Any thread may call these without a lock. The caller must add a descriptor right after it
+ * opens it, and must remove the descriptor before it closes it. */
 void rp_fork_fds_add(int fd);
 void rp_fork_fds_remove(int fd);
 

@@ -24,6 +24,7 @@ static inline void rp_progress_reach(rp_progress_meter *m, uint64_t done)
 {
     if (done > m->now.done) rp_progress_add(m, done - m->now.done);
 }
+/* Ends the operation: reports progress whose `what` is NULL. */
 void rp_progress_end(rp_progress_meter *m);
 
 #endif

@@ -5,8 +5,9 @@
  *
  *   STORE                  one, first: number of the checkpoint, LSN of the cut, seeds
  *   ROLLOUTS               at most one: describes the file rollouts/<n>
- *   TABLE LOCATIONS* SET* for each table: its state, the locations of its blocks (256 slots
- *   each), and the order of its dense sets (arrays from which slots are drawn uniformly)
+ *   TABLE LOCATIONS* SET*  for each table: its state, the locations of its blocks (256 slots
+ *                          each), and the order of its dense sets (arrays from which slots are
+ *                          drawn uniformly)
  *   SEGMENTS*              the segments that the checkpoint needs, ascending
  *   END                    one, last: counts, and the XXH3-128 of all records before it
  *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Codec for the payloads of the journal records of rollouts. docs/checkpoint.md specifies the
- * bytes. Each payload begins with the name of the rollouts:
+/* Codec for the payloads of the journal records of rollouts. Rollouts are a named buffer of
+ * groups of items (reprise/rollouts.h). docs/checkpoint.md specifies the bytes. Each payload
+ * begins with the name of the rollouts:
  *
  *   RP_RECORD_ROLLOUTS_CREATE   name, options (rp_rollout_options_write())
  *   RP_RECORD_ROLLOUTS_OP       name, operation (rp_rollout_op_write())

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file rollouts/<n>: the rollouts of checkpoint n. docs/checkpoint.md specifies the bytes.
+/* The file rollouts/<n>: the rollouts of checkpoint n. Rollouts are a named buffer of groups of
+ * items (reprise/rollouts.h). docs/checkpoint.md specifies the bytes.
  *
- *   BEGIN PIECE* for each rollouts: BEGIN has the name and the LSN of the last operation in the
- *   image; the PIECEs are the parts of the image (rollouts/rollouts_image.h)
+ *   BEGIN PIECE*   for each rollouts: BEGIN has the name, and the LSN (log sequence number) of
+ *                  the last operation in the image. The PIECEs are the parts of the image, which
+ *                  is the serialised state (rollouts/rollouts_image.h)
  *   END            one, last: the number of rollouts
  *
  * The `number` of a record is its position in the file, from 1. The manifest of the checkpoint

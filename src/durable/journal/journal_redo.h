@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Redo: applies the changes of a journal to a store, one record at a time.
+/* Redo: after a restart, applies the changes of a journal to a store, one record at a time. The
+ * LSN (log sequence number) of a record is its number in the journal.
  *
  * One thread. No other code may use the store meanwhile. The store's log must not be set
  * (rp_store_set_log()), since the tables would log the changes again. */
@@ -15,8 +16,8 @@ typedef struct rp_redo rp_redo;
 typedef struct rp_redo_options {
     const rp_allocator *alloc;
     rp_store *store;
-    /* Finds the chunk at a location. It is borrowed until the next call. RP_NOT_FOUND if the
-     * chunk is missing, RP_CORRUPT if it is damaged. */
+    /* Finds the chunk at a location. `*out` is borrowed until the next call. RP_NOT_FOUND if
+     * the chunk is missing, RP_CORRUPT if it is damaged. */
     rp_status (*chunk)(void *ctx, const rp_disk_location *location, rp_chunk **out,
                        rp_error *err);
     void *ctx;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Redo of rollouts: applies the journal records of rollouts (durable/format/rollout_records.h)
- * to a store after a restart. */
+/* Redo of rollouts: after a restart, applies the journal records of rollouts
+ * (durable/format/rollout_records.h) to a store. Rollouts are a named buffer of groups of items
+ * (reprise/rollouts.h). */
 #ifndef RP_DURABLE_JOURNAL_REDO_ROLLOUTS_H
 #define RP_DURABLE_JOURNAL_REDO_ROLLOUTS_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log of the rollouts of a store: appends each change of rollouts to the journal. It is a
- * part of rp_store_log (store_log.h), which logs the changes of tables.
+/* The log of the rollouts of a store (named buffers of groups of items, reprise/rollouts.h):
+ * appends each change of rollouts to the journal. It is a part of rp_store_log (store_log.h),
+ * which logs the changes of tables.
  *
  * A record is encoded when it is appended, under the lock of the rollouts. It has no disk
  * locations, so its raw form in the journal's queue is already its payload

@@ -53,9 +53,9 @@ RP_NODISCARD rp_status rp_store_log_start(const rp_store_log_options *options,
  * case. Returns the status of the last write. NULL is fine. */
 RP_NODISCARD rp_status rp_store_log_stop(rp_store_log *log, rp_error *err);
 
-/* True if changes without chunks must wait because of the backlog
- * (rp_journal_is_behind()). In that case on_safe is called when the backlog is shorter. Any
- * thread may call it, and may hold any lock below rank 44. */
+/* True if changes without chunks must wait because of the backlog (rp_journal_is_behind()). In
+ * this case on_safe is called when the backlog is shorter. Any thread may call it, and may hold
+ * any lock below rank 44. */
 bool rp_store_log_is_behind(rp_store_log *log);
 /* Returns the journal of the log, which is valid as long as the log. */
 rp_journal *rp_store_log_journal(rp_store_log *log);
