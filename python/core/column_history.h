@@ -24,7 +24,7 @@ typedef struct core_history {
     /* The first value of the column sets these: */
     bool known;
     rp_dtype dtype;
-    rp_shape shape; /* of a row */
+    rp_shape shape; /* shape of a row */
     size_t row_bytes;
     PyArray_Descr *descr; /* a reference */
 } core_history;

@@ -22,7 +22,7 @@ typedef struct core_names {
 typedef struct core_names_question {
     PyObject *client, *table;
     const char *table_name;
-    PyObject *structure; /* of the item */
+    PyObject *structure; /* the structure of the item */
     bool is_step; /* the item is from a writer of whole steps, for which the error has another
                      text */
 } core_names_question;

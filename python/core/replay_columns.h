@@ -14,14 +14,14 @@ typedef struct core_replay_column {
     npy_intp dims[CORE_REPLAY_MAX_RANK]; /* the shape of one row */
     int rank;
     npy_intp elements;
-    size_t bytes; /* of one row */
+    size_t bytes; /* size of one row */
 } core_replay_column;
 
 /* Zero-initialise it. */
 typedef struct core_replay_columns {
     core_replay_column *items;
     Py_ssize_t count;
-    size_t row_bytes; /* of all columns together */
+    size_t row_bytes; /* bytes of a row in all columns */
 } core_replay_columns;
 
 /* Reads a tuple of columns, each (name, dtype, shape, frame_count), into `set` and `out`. `set`

@@ -17,7 +17,7 @@ enum { CORE_STEP_INSIDE = 32 };
  * core_step_release(). */
 typedef struct core_step {
     size_t count;
-    size_t bytes; /* of all tensors */
+    size_t bytes; /* sum of the bytes of all tensors */
     rp_tensor *tensors;
     PyObject **keep; /* the objects that own the memory of the tensors; NULL for None */
     rp_tensor tensors_inside[CORE_STEP_INSIDE];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal file that is being written. Only the journal thread uses it.
+/* The journal file that is being written. Only the journal thread uses it. The LSN (log
+ * sequence number) of a record is its number in the journal.
  *
  * Invariants:
  *
@@ -25,18 +26,18 @@ typedef struct rp_journal_file {
     rp_file *handle; /* NULL: no file is open */
     uint64_t first;  /* LSN of the first record */
     uint64_t offset; /* offset of the next write */
-    uint32_t crc;    /* of the header of the last record written */
+    uint32_t crc;    /* header checksum of the last record written */
     uint64_t records;
     bool is_named;  /* its directory entry is synced */
     bool is_hidden; /* it has its temporary name */
-    bool is_bad;    /* see J3 */
+    bool is_bad;    /* nothing more may be written (J3) */
     bool is_full;   /* the last write failed because the disk is full or has no free inode */
 } rp_journal_file;
 
 /* The bytes of the next write to the file. */
 typedef struct rp_journal_piece {
     rp_buf bytes;
-    uint32_t crc; /* of the header of the last record */
+    uint32_t crc; /* header checksum of the last record */
     uint64_t records;
     bool says_lost; /* contains RP_RECORD_LOST */
 } rp_journal_piece;

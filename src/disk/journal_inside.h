@@ -84,7 +84,7 @@ struct rp_journal {
     /* While a checkpoint frees a full disk, changes that take space wait at most until this
      * time; 0: they do not wait. */
     atomic_int_fast64_t pause_until;
-    rp_journal_space space; /* for sync mode */
+    rp_journal_space space; /* used in sync mode */
     atomic_bool is_lost;    /* records have been given up. Changed under the lock */
     bool has_marker;        /* thread: the next piece begins with RP_RECORD_SYNCED */
     bool begins_after_gap;  /* thread: the next file begins with RP_RECORD_LOST */

@@ -30,7 +30,7 @@ struct rp_raw_batch {
 
 typedef struct rp_raw_queue {
     rp_raw_batch *first, *end;
-    uint64_t bytes; /* of all raw records, heads included */
+    uint64_t bytes; /* total size of the raw records with their heads */
 } rp_raw_queue;
 
 static inline const void *rp_raw_payload(const rp_raw *raw)

@@ -33,7 +33,7 @@ typedef struct rp_journal_space {
     rp_files *files;                    /* borrowed */
     rp_segments *segments;              /* NULL: there is always space */
     rp_reserve_wanted *reserve;         /* NULL: there is no reserve */
-    void *ctx;                          /* of `reserve` */
+    void *ctx;                          /* argument of `reserve` */
     atomic_uint_fast64_t claimed;       /* bytes of items about to enter a table */
     atomic_uint_fast64_t held;          /* bytes of the reserve at the last update */
     atomic_uint_fast64_t limit, wanted; /* `wanted` is UINT64_MAX if no insert waits */

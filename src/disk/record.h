@@ -41,7 +41,7 @@ typedef enum rp_record_kind {
     RP_RECORD_CHUNK = 1, /* the wire form of a chunk */
     RP_RECORD_BLOCK = 2, /* 256 slots of a table: durable/format/image.h */
     RP_RECORD_SEAL = 3,  /* last record of a finished segment or journal file */
-    RP_RECORD_MOVED = 4, /* as CHUNK, moved; `number`: first packed location */
+    RP_RECORD_MOVED = 4, /* a moved chunk; see rp_record_first() */
     /* in manifests and CURRENT */
     RP_RECORD_STORE = 16,
     RP_RECORD_TABLE = 17,

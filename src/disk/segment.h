@@ -28,7 +28,7 @@
 enum { RP_SEGMENT_BUCKETS = 256 };
 
 typedef struct rp_segment_index {
-    rp_refcount refs; /* of its owner and of all segments */
+    rp_refcount refs; /* references of its owner and of all segments */
     rp_allocator alloc;
     rp_mutex mu;
     rp_segment *buckets[RP_SEGMENT_BUCKETS] RP_GUARDED_BY(mu);

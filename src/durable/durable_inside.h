@@ -61,10 +61,10 @@ typedef struct rp_durable_tuning {
 
 struct rp_durable {
     rp_allocator alloc;
-    rp_durable_options options; /* with defaults filled in; `directory` is that below */
+    rp_durable_options options; /* with defaults; options.directory points to `directory` */
     char directory[RP_DURABLE_PATH_BYTES];
     char given[RP_DURABLE_PATH_BYTES]; /* the directory as the caller gave it */
-    bool has_store;                    /* it is the only durable store of `store` */
+    bool has_store;                    /* rp_store_enter_durable() has succeeded */
     rp_durable_tuning tuning;
     rp_files *files;
     bool owns_files;
@@ -88,7 +88,7 @@ struct rp_durable {
      * Used like `checkpointer`. */
     int mends;
     uint64_t most_held;
-    uint64_t saved_runs;  /* rp_runs_info.changes of the runs in RUNS; as `checkpointer` */
+    uint64_t saved_runs;  /* rp_runs_info.changes of RUNS; used like `checkpointer` */
     bool keeps_runs_file; /* RUNS must not be replaced: it has a newer format, or it could be
                              neither read nor moved */
     pthread_t thread;

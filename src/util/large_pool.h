@@ -43,7 +43,7 @@ void rp_large_free(void *ptr, size_t size);
 void rp_large_trim(void);
 
 typedef struct rp_large_info {
-    size_t used_bytes; /* of the blocks in use, rounded up to the pool's block sizes */
+    size_t used_bytes; /* bytes of the blocks in use, rounded up to the pool's block sizes */
     size_t idle_bytes;
 } rp_large_info;
 

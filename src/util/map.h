@@ -115,7 +115,7 @@ static inline void rp_map_prefetch_unlocked(const rp_map *map, uint32_t tag)
  * or a slot that has the wanted key. */
 typedef struct rp_map_cursor {
     const rp_map_bucket *buckets;
-    size_t mask; /* of bucket numbers */
+    size_t mask; /* number of buckets - 1 */
     size_t bucket;
     uint32_t matches; /* one bit for each entry of the bucket that is still to be compared */
 } rp_map_cursor;

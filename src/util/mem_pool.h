@@ -40,8 +40,8 @@ void rp_pool_free(void *ptr, size_t size);
 void rp_pool_trim(void);
 
 typedef struct rp_pool_info {
-    size_t held_bytes; /* of all regions */
-    size_t used_bytes; /* of the regions that have a slab in use */
+    size_t held_bytes; /* bytes of all regions */
+    size_t used_bytes; /* bytes of the regions that have a slab in use */
 } rp_pool_info;
 
 void rp_pool_get_info(rp_pool_info *out);

@@ -29,7 +29,7 @@ void rp_wire_report_deinit(rp_wire_report *report, const rp_allocator *alloc);
 void rp_wire_write_report(rp_buf *out, const rp_run_report *report);
 
 void rp_wire_write_report_response(rp_buf *out, uint64_t dropped);
-/* RP_CORRUPT. */
+/* Reads the response to a report. RP_CORRUPT. */
 RP_NODISCARD rp_status rp_wire_read_report_response(const uint8_t *data, size_t size,
                                                     uint64_t *dropped, rp_error *err);
 
@@ -46,7 +46,7 @@ typedef struct rp_wire_read_runs {
     uint64_t after;
 } rp_wire_read_runs;
 
-/* RP_INVALID for an unknown format. */
+/* Reads a ReadRunsRequest. RP_INVALID also for an unknown format. */
 RP_NODISCARD rp_status rp_wire_read_runs_request(const uint8_t *data, size_t size,
                                                  rp_wire_read_runs *out, rp_error *err);
 void rp_wire_write_runs_request(rp_buf *out, const rp_wire_read_runs *request);
@@ -62,7 +62,7 @@ typedef struct rp_wire_runs_page {
     bool more;
 } rp_wire_runs_page;
 
-/* RP_CORRUPT. */
+/* Reads a ReadRunsResponse. RP_CORRUPT. */
 RP_NODISCARD rp_status rp_wire_read_runs_page(const uint8_t *data, size_t size,
                                               rp_wire_runs_page *out, rp_error *err);
 

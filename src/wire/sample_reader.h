@@ -42,7 +42,7 @@ struct rp_sample_reader {
     rp_chunk_template template;
     rp_chunk **chunks; /* references to the chunks of the sample, or of the batch */
     size_t chunk_count, chunk_capacity;
-    size_t bytes; /* of all chunks */
+    size_t bytes; /* sum of the sizes of all chunks */
     size_t found; /* index of the chunk that was found last */
     rp_map map;   /* from keys to indexes in `chunks`, if `mapped` */
     bool mapped;

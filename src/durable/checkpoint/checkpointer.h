@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checkpointer: the state that all checkpoints of one data directory share. One thread at a
- * time. */
+/* The checkpointer: the state that all checkpoints of one data directory share. A cut is the
+ * snapshot of all tables that a checkpoint takes. LSN: log sequence number, the position of a
+ * record in the journal. One thread at a time. */
 #ifndef RP_DURABLE_CHECKPOINT_CHECKPOINTER_H
 #define RP_DURABLE_CHECKPOINT_CHECKPOINTER_H
 
@@ -34,11 +35,11 @@ typedef struct rp_checkpointer {
      * below `covered`, the checkpoint needs that segment. 0: not known. */
     uint64_t covered;
     bool can_revoke;      /* the bytes of all chunks are in memory: there is no disk tier */
-    bool has_old_journal; /* the mode has no journal, but files of one exist */
-    bool is_unsure;       /* CURRENT may name the newest checkpoint or the one before it */
+    bool has_old_journal; /* the mode has no journal, but journal files exist */
+    bool is_unsure;       /* CURRENT may name the newest or the previous checkpoint */
     rp_catalogue catalogue;
-    uint64_t *damaged; /* segments that the next checkpoint must vacate, ascending. Cleared by a
-                          checkpoint that succeeds */
+    uint64_t *damaged; /* ascending numbers of the segments that the next checkpoint must
+                          vacate. A checkpoint that succeeds empties the list */
     size_t damaged_count, damaged_capacity;
     rp_progress_meter *meter;
     /* The directory may have changes of rollouts. The log of the store sets this before the
@@ -73,7 +74,7 @@ typedef struct rp_checkpoint_result {
     uint64_t number, lsn;
     int64_t pause_ns;                          /* time for which all tables were locked */
     uint64_t bytes;                            /* bytes written to segments and the manifest */
-    uint64_t segments, disk_bytes, live_bytes; /* of the segments that it needs */
+    uint64_t segments, disk_bytes, live_bytes; /* totals of the segments that it needs */
     uint64_t moved_bytes;                      /* bytes moved by compaction */
     bool is_swept; /* files that are no longer needed were removed; otherwise the next
                       checkpoint retries */

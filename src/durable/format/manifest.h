@@ -3,7 +3,8 @@
  * and the file CURRENT, which names the live checkpoint. docs/checkpoint.md specifies the
  * bytes.
  *
- *   STORE                  one, first: number of the checkpoint, LSN of the cut, seeds
+ *   STORE                  one, first: number of the checkpoint, LSN (log sequence number),
+ * seeds
  *   ROLLOUTS               at most one: describes the file rollouts/<n>
  *   TABLE LOCATIONS* SET*  for each table: its state, the locations of its blocks (256 slots
  *                          each), and the order of its dense sets (arrays from which slots are
@@ -76,7 +77,7 @@ typedef struct rp_manifest_table {
     rp_table_state state; /* the manifest owns options.name and options.signature */
     uint64_t block_count;
     rp_manifest_block *blocks;
-    uint32_t *sets[2]; /* of the sampler and the remover, with state.set_counts slots each */
+    uint32_t *sets[2]; /* dense sets of sampler and remover, each with state.set_counts slots */
     /* private */
     size_t block_capacity, set_capacities[2];
 } rp_manifest_table;
@@ -89,7 +90,7 @@ typedef struct rp_manifest {
     size_t table_count;
     rp_manifest_segment *segments;
     size_t segment_count;
-    uint64_t bytes; /* of the file */
+    uint64_t bytes; /* size of the file */
     uint8_t hash[RP_MANIFEST_HASH_BYTES];
     /* private */
     size_t table_capacity, segment_capacity;
@@ -102,7 +103,7 @@ uint64_t rp_manifest_hash_block(const void *payload, size_t size);
 /* A reader: builds a manifest from its records, in order, and checks them. */
 typedef struct rp_manifest_reader rp_manifest_reader;
 
-/* RP_NO_RESOURCE. */
+/* Makes a reader. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_manifest_reader_new(const rp_allocator *alloc,
                                               rp_manifest_reader **out);
 void rp_manifest_reader_free(rp_manifest_reader *reader); /* NULL is fine */
@@ -159,12 +160,12 @@ typedef struct rp_current {
 enum { RP_CURRENT_BYTES = RP_FILE_HEADER_BYTES + RP_RECORD_HEADER_BYTES + 32 };
 
 void rp_current_encode(const rp_current *current, uint8_t out[RP_CURRENT_BYTES]);
-/* RP_CORRUPT, RP_PRECONDITION. */
+/* Decodes the bytes of CURRENT. RP_CORRUPT, RP_PRECONDITION (a newer format). */
 RP_NODISCARD rp_status rp_current_decode(const uint8_t *data, size_t size, rp_current *out,
                                          rp_error *err);
-/* Reads and decodes the file. RP_NOT_FOUND, and the statuses of rp_current_decode(). */
+/* Reads and decodes CURRENT. RP_NOT_FOUND, and the statuses of rp_current_decode(). */
 RP_NODISCARD rp_status rp_current_load(rp_files *files, rp_current *out, rp_error *err);
-/* Writes the file under its temporary name and syncs it. */
+/* Writes CURRENT under its temporary name and syncs the file. */
 RP_NODISCARD rp_status rp_current_prepare(rp_files *files, const rp_current *current,
                                           rp_error *err);
 /* Renames the temporary file to CURRENT and syncs the directory. After a failure CURRENT may

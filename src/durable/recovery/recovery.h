@@ -3,7 +3,7 @@
  *
  *   1  chooses a manifest: the manifest that CURRENT names. If CURRENT or this manifest is
  *      missing or bad, tries the other manifests from the highest number down
- *   2  reads its blocks (256 slots of a table each), then its segments from begin to end:
+ *   2  reads its blocks (256 slots of a table each), then its segments from beginning to end:
  *      checks every record, and parses once each chunk that a block refers to
  *   3  gives the tables of the store the saved selectors, creates missing tables, and restores
  *      all tables
@@ -37,7 +37,8 @@ typedef struct rp_recovery {
     /* Results. */
     bool is_fresh;        /* the directory was empty */
     bool is_older;        /* a newer checkpoint could not be loaded */
-    uint64_t wanted_lsn;  /* LSN of the newest checkpoint whose manifest could be read */
+    uint64_t wanted_lsn;  /* log sequence number (LSN) of the newest checkpoint whose manifest
+                             could be read */
     uint64_t highest_lsn; /* highest LSN in any manifest, rollouts file or journal file,
                              quarantined ones included */
     bool is_whole; /* the newest checkpoint was loaded, and nothing was dropped or altered */
@@ -48,8 +49,8 @@ typedef struct rp_recovery {
     rp_chunk_index chunks; /* all chunks that were loaded */
     rp_catalogue catalogue;
     uint64_t checkpoint;              /* number of the loaded checkpoint; 0: none */
-    rp_manifest_rollouts rollouts_at; /* the record in its manifest */
-    rp_rollouts_found rollouts;       /* its rollouts, which are in the store */
+    rp_manifest_rollouts rollouts_at; /* the record about rollouts in its manifest */
+    rp_rollouts_found rollouts;       /* the loaded rollouts, which are in the store */
     /* `last_number` is the highest number of any checkpoint in the directory, `lsn` the LSN of
      * the loaded checkpoint, and `next_segment` the number of the first new segment. */
     uint64_t last_number, lsn, next_segment;
@@ -63,8 +64,8 @@ typedef struct rp_recovery {
 
 /* Steps 1 to 3. On success the caller may take `segments`, `tier`, `damaged` and `catalogue`,
  * if it replaces them by NULL and an empty catalogue. rp_recovery_deinit() releases everything
- * else. The caller must call it after a failure too. RP_CORRUPT, RP_PRECONDITION,
- * RP_NO_RESOURCE, RP_UNAVAILABLE. */
+ * else, and must be called after a failure too. RP_CORRUPT, RP_PRECONDITION, RP_NO_RESOURCE,
+ * RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_recover(rp_recovery *r, rp_error *err);
 /* Step 4, after the redo of the journal. Also fills the catalogue. */
 RP_NODISCARD rp_status rp_recovery_settle(rp_recovery *r, rp_error *err);
@@ -76,7 +77,7 @@ void rp_recovery_report(rp_recovery *r, const char *format, ...) RP_PRINTF(2, 3)
 /* A checkpoint that is being loaded. */
 typedef struct rp_loading rp_loading;
 
-/* Borrows `r` and `m`. RP_NO_RESOURCE. */
+/* Starts to load the checkpoint with the manifest `m`. Borrows `r` and `m`. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_loading_new(rp_recovery *r, const rp_manifest *m, rp_loading **out,
                                       rp_error *err);
 void rp_loading_free(rp_loading *l); /* NULL is fine */

@@ -20,7 +20,7 @@ enum { RP_INFLATE_PEEK_BYTES = 16 };
 
 typedef struct rp_inflate_options {
     rp_byte_source source; /* borrowed */
-    uint64_t max_bytes;    /* of output; 0: no limit */
+    uint64_t max_bytes;    /* largest output; 0: no limit */
     /* Returns true if the source is not compressed. `first` has the first RP_INFLATE_PEEK_BYTES
      * bytes of the source, or all bytes of a shorter source. NULL: the source is compressed. */
     bool (*is_plain)(const uint8_t *first, size_t size);

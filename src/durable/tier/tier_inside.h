@@ -12,8 +12,8 @@
  *   S2  `resident` is the sum of the bytes of held entries that are not spilled, plus the bytes
  *       that the spiller is freeing; `spilled` is the sum of the bytes of held entries that are
  *       spilled;
- *   S3  an entry is in the ring of the cache exactly if it has a `loaded` chunk; then it is
- *       held and spilled. `cached` is the sum of the bytes of these entries;
+ *   S3  an entry is in the ring of the cache exactly if it has a `loaded` chunk; such an
+ *       entry is held and spilled. `cached` is the sum of the bytes of these entries;
  *   S4  `readers` is the list of the requests for the chunk of an entry. It is not NULL exactly
  *       while one of the requests is queued, or a reader thread reads the chunk for all of
  *       them;
@@ -36,7 +36,7 @@
 
 enum {
     RP_TIER_BATCH = 4096,           /* most chunks written with one sync */
-    RP_TIER_BATCH_BYTES = 32 << 20, /* their bytes, about */
+    RP_TIER_BATCH_BYTES = 32 << 20, /* approximate limit of their bytes */
 };
 
 typedef struct rp_tier rp_tier;
@@ -56,7 +56,7 @@ typedef struct rp_tier_job rp_tier_job;
 /* A chunk that was read back, in one block with its bytes. A table never holds it. */
 typedef struct rp_loaded {
     rp_allocator alloc;
-    size_t size;            /* of the block */
+    size_t size;            /* bytes of the block */
     rp_chunk *chunk;        /* uses these bytes and owns the block */
     struct rp_loaded *next; /* next in a list of chunks to be released */
     uint8_t bytes[];
@@ -106,9 +106,10 @@ struct rp_tier {
 
     rp_mutex mu; /* rank 42 */
     rp_cond spill_cv;
-    rp_tier_list dirty RP_GUARDED_BY(mu); /* oldest first */
-    rp_tier_list clean RP_GUARDED_BY(mu); /* oldest first, but found pinned: moved to the end */
-    rp_tier_list ring RP_GUARDED_BY(mu);  /* the cache; the clock hand is at the first entry */
+    /* The oldest entry is first. A clean entry that is found pinned is moved to the end. */
+    rp_tier_list dirty RP_GUARDED_BY(mu);
+    rp_tier_list clean RP_GUARDED_BY(mu);
+    rp_tier_list ring RP_GUARDED_BY(mu); /* the cache; the clock hand is at the first entry */
     uint64_t resident RP_GUARDED_BY(mu);
     uint64_t spilled RP_GUARDED_BY(mu);
     uint64_t cached RP_GUARDED_BY(mu);

@@ -120,7 +120,7 @@ typedef struct rp_h2_limits {
     size_t message_bytes;        /* largest size of a received message */
     const char *message_setting; /* text for the error about message_bytes; borrowed, or NULL */
     size_t header_bytes, header_fields;
-    size_t queued_bytes; /* see on_room */
+    size_t queued_bytes; /* limit for queued messages: on_room */
 } rp_h2_limits;
 
 /* Makes the connection of a server. Borrows `handler` and `pool`, the pool of all messages sent

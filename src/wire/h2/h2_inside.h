@@ -61,7 +61,7 @@ struct rp_call {
     rp_h2 *h2;
     void *user;
     rp_call *prev, *next; /* in h2->calls */
-    int32_t id;           /* of the stream */
+    int32_t id;           /* id of its stream */
 
     /* Receiving: */
     uint8_t prefix[RP_GRPC_PREFIX];
@@ -137,7 +137,7 @@ struct rp_h2 {
     rp_buf head;
     struct {
         size_t at, size;
-    } fields[9]; /* see enum in h2_receive.c, and in h2_client.c */
+    } fields[9]; /* indexed by the enums in h2_receive.c and h2_client.c */
     size_t head_bytes, head_fields;
     size_t head_authorizations; /* number of `authorization` headers */
 
@@ -154,7 +154,7 @@ struct rp_h2 {
     size_t earned_resets; /* earned resets of ended streams; each ended call earns one */
     size_t earned_late;   /* limit of DATA bytes in flight to calls that were reset */
     size_t pings_out;     /* pings that the peer has not acknowledged */
-    rp_frame_meter meter; /* of a server: all frames received */
+    rp_frame_meter meter; /* only in a server: counts all received frames */
     rp_data_sum reported; /* the received DATA frames that nghttp2 has reported */
     /* How many of meter.table_sizes have been reported as nuisances. */
     uint64_t charged_table_sizes;
