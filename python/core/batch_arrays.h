@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches as arrays: the memory that columns are stacked into, and the Python type Batch.
+/* The arrays of batches: the memory into which columns are stacked, and the Python type Batch.
  *
  * The memory is in blocks, to which NumPy arrays hold references. When the last array of a
  * block is freed, the block returns to the pool of its sampler, so that large batches do not

@@ -36,7 +36,7 @@ PyObject *core_history_new(writer_state *state, PyObject *path, uint32_t column,
 /* Allocates memory for one more step. */
 int core_history_reserve(core_history *history);
 
-/* Adds a step without a value. Call core_history_reserve() before. */
+/* Adds a step without a value. The caller must call core_history_reserve() before. */
 static inline void core_history_push(core_history *h)
 {
     assert(h->capacity > 0 && h->kept <= h->capacity);

@@ -36,7 +36,7 @@ typedef struct core_replay_rows {
     PyArrayObject *arrays[RP_REPLAY_MAX_COLUMNS];
     const void *data[RP_REPLAY_MAX_COLUMNS];
     Py_ssize_t array_count;
-    npy_intp count; /* rows */
+    npy_intp count; /* number of rows */
 } core_replay_rows;
 
 /* Makes rows from `values`, which has one value for each column. The values may be borrowed

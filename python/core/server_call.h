@@ -23,7 +23,7 @@ typedef struct core_request {
     core_call call;
     const rp_client *peer; /* set by the caller: warnings name the servers of this client; NULL:
                               they name none */
-    const char *what;      /* set by the caller: what the call waits for; NULL: an answer */
+    const char *what;      /* set by the caller: what the call waits for; NULL: a response */
     rp_wait wait;
     rp_error err;
     rp_status status;

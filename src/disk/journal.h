@@ -8,7 +8,7 @@
  *   2  flushes the segments, so that a chunk is written before a record that refers to it;
  *   3  encodes the raw records and writes them with one call;
  *   4  syncs, if the mode asks for it;
- *   5  reports the LSN up to which all records are safe.
+ *   5  reports the LSN up to which all records are safe (see the table).
  *
  *   mode       safe means
  *   interval   handed to the kernel. A second thread syncs, so that writing goes on: a sync
@@ -30,8 +30,8 @@
  *
  * Disk space. In sync mode chunks are admitted only if they fit on the disk
  * (disk/journal_space.h). If an insert does not fit, the journal writes its backlog and then
- * yields to a checkpoint, as it does on a full disk: it pauses so that the checkpoint can free
- * space.
+ * yields to a checkpoint, as it does on a full disk: it gives up the records that are not
+ * written and waits for a checkpoint, which contains their changes and may free space.
  *
  * Failure. While the journal cannot write, no record becomes safe in sync mode. In interval
  * mode the journal reports the trouble (on_trouble), and every change counts as safe at once,

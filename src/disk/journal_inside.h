@@ -38,7 +38,7 @@
 /* A thread that waits for an LSN. The object is on the thread's stack, and in the list until
  * the thread is woken or stops waiting. */
 typedef struct waiter {
-    rp_cancel_link link; /* first: on_fire gets this */
+    rp_cancel_link link; /* first member, since on_fire receives a pointer to it */
     struct waiter *prev, *next;
     uint64_t lsn;
     bool for_sync; /* true: waits until `lsn` is synced; false: until it is safe */
@@ -56,7 +56,7 @@ typedef enum rp_beside_state {
 /* A sync on the second thread, while the journal thread writes. */
 typedef struct rp_beside {
     rp_beside_state state;
-    rp_file *handle; /* of the journal file, which stays open meanwhile */
+    rp_file *handle; /* the journal file, which stays open meanwhile */
     bool is_named;   /* as in rp_journal_file */
     uint64_t lsn;    /* LSN of the last record that the sync covers */
     uint64_t generation;
@@ -90,7 +90,7 @@ struct rp_journal {
     bool begins_after_gap;  /* thread: the next file begins with RP_RECORD_LOST */
     bool gave_way;          /* thread: on a full disk, records were given up for a checkpoint */
     bool is_stopping RP_GUARDED_BY(mu);
-    bool is_paused RP_GUARDED_BY(mu);  /* rp_journal_pause() */
+    bool is_paused RP_GUARDED_BY(mu);  /* set by rp_journal_pause() */
     bool is_passing RP_GUARDED_BY(mu); /* the thread is in a pass, and may write */
 
     rp_mutex mu;
@@ -150,7 +150,7 @@ uint64_t rp_journal_generation(const rp_journal *j);
 /* Releases the batches of `kept` in which every LSN is at most `lsn`. */
 void rp_journal_release_kept(rp_journal *j, uint64_t lsn);
 void rp_journal_set_written(rp_journal *j, uint64_t written, uint64_t synced);
-/* Records that the records up to `lsn` are synced, and releases them. `put` is how many of
+/* Advances `synced` to `lsn` and releases the records up to there. `put` is how many of
  * rp_segments_put_bytes() are synced. */
 void rp_journal_note_synced(rp_journal *j, uint64_t lsn, uint64_t put);
 /* Returns the bytes put into the segments so far; 0 without segments. */

@@ -3,9 +3,9 @@
  * location.
  *
  * The journal, a checkpoint or the disk tier puts a chunk here when it first needs the chunk on
- * disk; checkpoints also put their blocks here. Putting a record gives it a location at once
- * and queues it. Flushing writes the queue in order, straight from the memory of the chunks.
- * Syncing makes the written records durable.
+ * disk; checkpoints also put their blocks (slots of tables) here. Putting a record gives it a
+ * location at once and queues it. Flushing writes the queue in order, straight from the memory
+ * of the chunks. Syncing makes the written records durable.
  *
  * A segment is a refcounted object with an open file. A location stays readable while there is
  * a reference to its segment, even after the file was removed. Safe from any thread. */
@@ -33,9 +33,9 @@ RP_NODISCARD rp_status rp_segments_new(const rp_segments_options *options, rp_se
  * in these segments may exist longer. NULL is fine. */
 void rp_segments_free(rp_segments *s);
 
-/* Copies the location at which a chunk is, or will be once the queue is flushed. Returns false
- * if the chunk was not put, was dropped before it was written, or is in a revoked segment. For
- * chunks in revoked or older segments, it takes a lock for a short time. */
+/* Copies the location at which a chunk is, or will be after the queue has been flushed. Returns
+ * false if the chunk was not put, was dropped before it was written, or is in a revoked
+ * segment. For chunks in revoked or older segments, it takes a lock for a short time. */
 bool rp_segments_locate(rp_segments *s, const rp_chunk *chunk, rp_disk_location *out);
 /* As rp_segments_locate(), for a chunk that can be in only one durable store. */
 bool rp_chunk_locate(const rp_chunk *chunk, rp_disk_location *out);
@@ -62,7 +62,7 @@ RP_NODISCARD rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk,
 /* Queues a copy of a record that is not a chunk. RP_NO_RESOURCE, RP_INVALID. */
 RP_NODISCARD rp_status rp_segments_put(rp_segments *s, rp_record_kind kind, uint64_t number,
                                        const void *payload, size_t size, rp_disk_location *out);
-/* For recovery: attaches to a chunk the location that it was read from. `first` is the packed
+/* For recovery: attaches to a chunk the location from which it was read. `first` is the packed
  * location of the chunk before its first move, or 0 if it was never moved. The segment must be
  * open. RP_NOT_FOUND, RP_NO_RESOURCE, RP_INVALID (another size). */
 RP_NODISCARD rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk,
@@ -73,13 +73,14 @@ uint64_t rp_segments_queued(rp_segments *s);
 /* Returns the bytes that were queued since the start, less the bytes that were dropped. Sets
  * `*queued` to those of them that are not written. */
 uint64_t rp_segments_put_bytes(rp_segments *s, uint64_t *queued);
-/* Writes everything queued so far; seals and syncs segments that become full. One thread at a
- * time writes; other threads wait for it. If the disk is full, nothing is written and the next
- * call retries. Any other failure condemns the open segment: its records that are not synced
- * get new locations in the next segment and are written again, from memory. After a later flush
- * has returned RP_OK, callers that hold locations must look them up again. Bytes that an
- * earlier flush wrote stay in the file. Waits for a sync only if a segment is full, or if 64
- * MiB are not synced. RP_NO_RESOURCE, RP_UNAVAILABLE. */
+/* Writes everything queued so far. A segment that becomes full is sealed (its last record, the
+ * seal, has a hash of it) and synced. One thread at a time writes; other threads wait for it.
+ * If the disk is full, nothing is written and the next call retries. Any other failure condemns
+ * the open segment: its records that are not synced get new locations in the next segment and
+ * are written again, from memory. After a later flush has returned RP_OK, callers that hold
+ * locations must look them up again. Bytes that an earlier flush wrote stay in the file. Waits
+ * for a sync only if a segment is full, or if 64 MiB are not synced. RP_NO_RESOURCE,
+ * RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_flush(rp_segments *s, rp_error *err);
 /* Flushes, then syncs the files. For new files, also syncs their directory. */
 RP_NODISCARD rp_status rp_segments_sync(rp_segments *s, rp_error *err);

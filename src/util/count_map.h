@@ -40,10 +40,10 @@ uint32_t rp_count_map_add(rp_count_map *m, uint64_t key);
 /* Decrements the count of a key, which must be > 0; returns the new count. */
 uint32_t rp_count_map_sub(rp_count_map *m, uint64_t key);
 
-/* The count of a key, or 0. */
+/* Returns the count of a key, or 0. */
 uint32_t rp_count_map_get(const rp_count_map *m, uint64_t key);
 
-/* The number of keys with a count > 0. */
+/* Returns the number of keys with a count > 0. */
 size_t rp_count_map_size(const rp_count_map *m);
 
 /* Shrinks a map that is not small if less than a quarter of its memory is in use. Room that was

@@ -32,11 +32,11 @@ static inline bool rp_large_is_pooled(size_t size)
     return size >= RP_LARGE_LEAST && size <= RP_LARGE_MOST;
 }
 
-/* `size` bytes (RP_LARGE_LEAST .. RP_LARGE_MOST), aligned to 16, uninitialised. NULL if there
- * is no memory. */
+/* Returns `size` bytes (RP_LARGE_LEAST .. RP_LARGE_MOST), aligned to 16, uninitialised. NULL if
+ * there is no memory. */
 void *rp_large_alloc(size_t size);
 
-/* Frees a block. `size` must be the size it was allocated with. */
+/* Frees a block. `size` must be the size with which it was allocated. */
 void rp_large_free(void *ptr, size_t size);
 
 /* Frees all idle blocks. */

@@ -28,11 +28,11 @@
 /* The largest block of the pool. */
 enum { RP_POOL_MAX_BYTES = 2048 };
 
-/* `size` bytes (1 .. RP_POOL_MAX_BYTES), aligned to 16, uninitialised. NULL if there is no
- * memory. */
+/* Returns `size` bytes (1 .. RP_POOL_MAX_BYTES), aligned to 16, uninitialised. NULL if there is
+ * no memory. */
 void *rp_pool_alloc(size_t size);
 
-/* Frees a block. `size` must be the size it was allocated with. */
+/* Frees a block. `size` must be the size with which it was allocated. */
 void rp_pool_free(void *ptr, size_t size);
 
 /* Returns empty memory to the system: empty regions, empty slabs, and blocks in the depots.

@@ -59,7 +59,7 @@ static inline bool rp_refcount_is_one(const rp_refcount *r)
     return atomic_load_explicit(&r->n, memory_order_relaxed) == 1;
 }
 
-/* The number of references, which may be out of date when the caller uses it. */
+/* Returns the number of references, which may be out of date when the caller uses it. */
 static inline uint32_t rp_refcount_get(const rp_refcount *r)
 {
     return (uint32_t)atomic_load_explicit(&r->n, memory_order_relaxed);

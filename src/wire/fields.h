@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes the fields of protobuf messages, for the other files of this folder.
  *
- * Readers follow proto3: fields may be in any order; if a field that is not declared as
- * repeated occurs several times, the last scalar counts, and submessages are merged; a field
- * with an unknown number or the wrong type is skipped; repeated numbers may be packed or not.
- * Readers are pure functions, and their results borrow from the bytes.
+ * Readers follow proto3. Fields may be in any order. If a field that is not declared as
+ * repeated occurs several times, the last value of a scalar counts, and submessages are merged.
+ * A field with an unknown number or the wrong type is skipped. Repeated numbers may be packed
+ * or not. Readers are pure functions, and their results borrow from the bytes.
  *
  * Writers omit default values. They append to an rp_buf, which sets `bad` when there is no
  * memory. So no writer returns an error: the caller must check `bad` at the end. */
@@ -15,7 +15,7 @@
 #include "reprise/table.h"
 #include "util/buf.h"
 
-/* The longest name of a table, a service or a type. */
+/* The largest size of the name of a table, a service or a type. */
 enum { RP_WIRE_MAX_NAME_BYTES = RP_MAX_TABLE_NAME_BYTES };
 
 /* True if the bytes are text: UTF-8 without a zero byte, which is valid both in a proto3 string

@@ -11,7 +11,7 @@
  *
  * Invariants:
  *   R1  `borrowed` is the sum of the sizes of all pieces; the values of `at` ascend;
- *   R2  once the message is closed, left <= given <= size;
+ *   R2  after the message was closed, left <= given <= size;
  *   R3  idle_bytes is the memory of all idle messages of a pool.
  *
  * One thread. */
@@ -43,7 +43,7 @@ struct rp_message {
     void *kept; /* the object of rp_reply_keep(), or NULL */
     void (*give_back)(void *kept);
     size_t borrowed; /* bytes of all pieces */
-    size_t size;     /* once closed: bytes of the whole message with its prefix */
+    size_t size;     /* after closing: bytes of the whole message with its prefix */
     /* `given` counts the bytes that were handed to the connection; `left` counts the bytes that
      * were written. The other three are the position of the next byte to hand over. */
     size_t own_given, piece_given, piece_part, given, left;

@@ -36,8 +36,8 @@ typedef struct rp_sample_limits {
 } rp_sample_limits;
 
 /* Returns the defaults. `chunk` is rp_chunk_limits_default() with a max_wire_bytes of 512 MiB.
- * A sample has 65,536 chunks, RP_MAX_COLUMNS columns, RP_MAX_SLICES slices and 1 GiB.
- * batch_chunks is 1,048,576, and item_bytes is 1 GiB. */
+ * The limits of one sample are 65,536 chunks, RP_MAX_COLUMNS columns, RP_MAX_SLICES slices and
+ * 1 GiB. batch_chunks is 1,048,576, and item_bytes is 1 GiB. */
 rp_sample_limits rp_sample_limits_default(void);
 
 typedef struct rp_sample_reader rp_sample_reader;

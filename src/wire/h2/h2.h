@@ -103,20 +103,20 @@ typedef struct rp_h2_handler {
     /* Only for a client: a call has ended. `status` is the server's, and on_end is called after
      * the last message was delivered, so never while the call is paused. There are these
      * exceptions:
-     *   - after a reset, `status` is the one that gRPC assigns to it (RP_UNAVAILABLE if the
-     *     call was refused, or after GOAWAY);
-     *   - the client resets the call, and on_end is called at once, for a message or headers
-     *     that are beyond the limits or for which there is no memory (RP_NO_RESOURCE), for a
-     *     compressed message (RP_UNIMPLEMENTED), and for a response that is not gRPC (the
-     *     status for its HTTP status);
-     *   - RP_UNAVAILABLE if the connection is freed, RP_NO_RESOURCE if that is for lack of
-     *     memory.
+     *   - after a reset, `status` is the status that gRPC assigns to the error code of the
+     *     reset (RP_UNAVAILABLE if the call was refused, or after GOAWAY);
+     *   - in these cases the client resets the call, and on_end is called at once: a message or
+     *     the headers exceed a limit, or there is no memory for them (RP_NO_RESOURCE); a
+     *     message is compressed (RP_UNIMPLEMENTED); the response is not gRPC (the status for
+     *     its HTTP status);
+     *   - if the connection is freed, `status` is RP_UNAVAILABLE, or RP_NO_RESOURCE if there
+     *     was no memory for the connection.
      * `text` is decoded, "" with RP_OK, and valid until the handler returns. */
     void (*on_end)(void *user, rp_call *call, rp_status status, const char *text);
 } rp_h2_handler;
 
 typedef struct rp_h2_limits {
-    uint32_t streams;            /* only for a server: calls that are open at once */
+    uint32_t streams;            /* only for a server: the most calls that are open at once */
     size_t message_bytes;        /* largest size of a received message */
     const char *message_setting; /* text for the error about message_bytes; borrowed, or NULL */
     size_t header_bytes, header_fields;
@@ -139,8 +139,8 @@ void rp_h2_free(rp_h2 *h2);
  * copied. */
 void rp_h2_set_large(rp_h2 *h2, const rp_allocator *alloc, size_t bytes);
 
-/* Handles bytes from the peer. Returns false if the connection must be closed once the
- * remaining bytes of rp_h2_output() have been written. */
+/* Handles bytes from the peer. Returns false if the owner must close the connection after it
+ * has written the remaining bytes of rp_h2_output(). */
 bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size);
 /* Only for a server: the number of frames and messages received so far. Each of them is work in
  * addition to its bytes. */
@@ -159,7 +159,7 @@ void rp_h2_written(rp_h2 *h2, size_t size);
 
 /* True while there is something to write. */
 bool rp_h2_wants_output(const rp_h2 *h2);
-/* True once nothing is left to do: there are no calls, and no more are accepted. */
+/* True if nothing is left to do: there are no calls, and no more are accepted. */
 bool rp_h2_is_over(const rp_h2 *h2);
 /* True if the peer has violated HTTP/2. */
 bool rp_h2_is_violated(const rp_h2 *h2);
