@@ -10,8 +10,7 @@
  *
  * Invariants:
  *   K1  a chunk is not both adopted and apart;
- *   K2  pins >= -1. If it is -1, the bytes of the message are freed, and it does not change any
- *       more;
+ *   K2  pins >= -1. If it is -1, the bytes of the message are freed, and it stays -1;
  *   K3  columns and places have column_count >= 1 elements. */
 #ifndef RP_CHUNK_CHUNK_H
 #define RP_CHUNK_CHUNK_H

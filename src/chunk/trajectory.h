@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The private part of a trajectory, for tables and decoders. A trajectory is one small
- * allocation, since every item has one: the shape and dtype of a column are not stored, but
- * computed from its chunks when needed.
+/* The private part of a trajectory, for tables and decoders. A trajectory is the data of an
+ * item: columns, which refer to rows of chunks. It is one small allocation, since every item
+ * has one: the shape and dtype of a column are not stored, but computed from its chunks when
+ * needed.
  *
  *   | rp_trajectory | chunks x k | extents x n | slices, column by column |
  *
@@ -211,7 +212,7 @@ void rp_trajectory_hold(rp_trajectory *trajectory);
 rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory *trajectory,
                                   rp_chunk *const *chunks);
 
-/* Takes or drops `count` references at once. */
+/* Take or drop `count` references at once. */
 static inline rp_trajectory *rp_trajectory_ref_many(rp_trajectory *trajectory, uint32_t count)
 {
     rp_refcount_add(&trajectory->refs, count);

@@ -17,7 +17,7 @@ typedef struct rp_loop rp_loop;
 
 /* Makes a loop. RP_NO_RESOURCE (memory, descriptors). Returns owned. */
 RP_NODISCARD rp_status rp_loop_new(const rp_allocator *alloc, rp_loop **out, rp_error *err);
-void rp_loop_free(rp_loop *loop); /* must not run; NULL is fine */
+void rp_loop_free(rp_loop *loop); /* the loop must not run; NULL is fine */
 /* For the child of a fork, if a thread of the parent runs the loop. Closes the child's copies
  * of the loop's descriptors. Does not free the loop, since the state of its memory is
  * unknown. */
@@ -29,7 +29,7 @@ void rp_loop_run(rp_loop *loop);
  * thread. If the loop does not run, the next rp_loop_run() runs these posts and returns. */
 void rp_loop_stop(rp_loop *loop);
 
-/* The monotonic time at which this turn began. Makes no system call. */
+/* Returns the monotonic time at which this turn began. Makes no system call. */
 int64_t rp_loop_now(const rp_loop *loop);
 
 /* RP_HUNG_UP means that both directions have ended, or that there is an error. It is always
