@@ -3,9 +3,9 @@
  * column.
  *
  * The cache is an open-addressing hash table with linear probing, at most half full. Entries
- * are evicted by the CLOCK algorithm: a hand walks over the table, and skips once an entry that
- * was used since the hand's last visit. An entry owns a reference to its chunk, so the address
- * of the chunk cannot be reused.
+ * are evicted by the CLOCK algorithm: a hand walks over the table and evicts the entries that
+ * were not used since the hand's last visit. An entry owns a reference to its chunk, so the
+ * address of the chunk cannot be reused.
  *
  *   table   | entry | free | entry | entry | free | ...      2^n
  *                              ^ hand

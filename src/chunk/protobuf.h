@@ -61,8 +61,8 @@ static inline rp_pb_reader rp_pb_open(const uint8_t *data, size_t size)
  * not be used further. rp_pb_next() reads most fields inline: those with a tag of one byte and
  * a value or length of one or two bytes. It calls rp_pb_next_any() for all others.
  *
- * In shared memory a byte may change at any time. Each byte that decides something is therefore
- * read exactly once, with rp_pb_look(). */
+ * In shared memory a byte may change at any time. Therefore each byte on which a decision
+ * depends is read exactly once, with rp_pb_look(). */
 rp_pb_step rp_pb_next_any(rp_pb_reader *reader, rp_pb_field *field);
 static inline uint8_t rp_pb_look(const uint8_t *at)
 {

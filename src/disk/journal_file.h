@@ -11,7 +11,7 @@
  *       every record of that file, since these records may have been acknowledged;
  *   J3  a file is bad (`is_bad`) when a sync of it has failed, or when a write has failed for
  *       another reason than a full disk. Nothing is appended to a bad file, and it is not
- *       synced again: it is condemned, which means closed and replaced;
+ *       synced again: it is condemned, which means that it is closed and replaced;
  *   J4  synced data ends at a sector boundary, so that no later write touches a sector that
  *       holds acknowledged data. */
 #ifndef RP_DISK_JOURNAL_FILE_H

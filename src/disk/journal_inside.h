@@ -60,8 +60,8 @@ typedef struct rp_beside {
     bool is_named;   /* as in rp_journal_file */
     uint64_t lsn;    /* LSN of the last record that the sync covers */
     uint64_t generation;
-    uint64_t put; /* rp_segments_put_bytes() when the sync began; when it is done, those of them
-                     that are synced */
+    uint64_t put; /* rp_segments_put_bytes() when the sync began; after its end, how many of
+                     these bytes are synced */
     /* Valid when the sync is done. */
     rp_status status;
     bool is_bad; /* the sync of the file has failed */

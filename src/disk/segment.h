@@ -10,8 +10,8 @@
  *
  * Invariants, whenever the lock of the index is free:
  *
- *   G1  while a segment that rp_segment_index_add() has added has references, it is exactly
- *       once in the bucket of its number;
+ *   G1  a segment that rp_segment_index_add() has added is in the bucket of its number exactly
+ *       once, as long as it has references;
  *   G2  a retired segment has no references and is in no bucket;
  *   G3  the index exists while it has an owner or segments.
  *

@@ -50,9 +50,9 @@ void rp_tls_free_session(struct ssl_st *ssl); /* NULL is fine */
 void rp_tls_set_more(struct ssl_st *ssl, bool more);
 
 /* Set or raise the allowance: the number of bytes that the session may still read from the
- * descriptor. A read that needs more bytes reports SSL_ERROR_WANT_READ. The reason: OpenSSL
- * processes records without application data inside SSL_read(), and would do so as long as they
- * arrive. With the allowance it returns. A session starts with an allowance of 0. */
+ * descriptor. A read that needs more bytes reports SSL_ERROR_WANT_READ. Without an allowance
+ * OpenSSL would process records without application data inside SSL_read() as long as they
+ * arrive. A session starts with an allowance of 0. */
 void rp_tls_set_allowance(struct ssl_st *ssl, size_t bytes);
 void rp_tls_add_allowance(struct ssl_st *ssl, size_t bytes);
 

@@ -34,10 +34,11 @@ void rp_count_map_deinit(rp_count_map *m);
 /* Makes room for `more` new keys. RP_NO_RESOURCE, with nothing changed. */
 RP_NODISCARD rp_status rp_count_map_reserve(rp_count_map *m, size_t more);
 
-/* Increments the count of a key; returns the new count. For a new key there must be room. */
+/* Increments the count of a key, and returns the new count. For a new key there must be
+ * room. */
 uint32_t rp_count_map_add(rp_count_map *m, uint64_t key);
 
-/* Decrements the count of a key, which must be > 0; returns the new count. */
+/* Decrements the count of a key, and returns the new count. The count must be > 0. */
 uint32_t rp_count_map_sub(rp_count_map *m, uint64_t key);
 
 /* Returns the count of a key, or 0. */

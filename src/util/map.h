@@ -66,7 +66,8 @@ typedef struct rp_map {
 } rp_map;
 
 void rp_map_init(rp_map *map, const rp_allocator *alloc, uint64_t seed);
-void rp_map_init_like(rp_map *map, const rp_map *other); /* same seed, so the same tags */
+/* Makes a map with the seed of `other`: a key has the same tag in both maps. */
+void rp_map_init_like(rp_map *map, const rp_map *other);
 void rp_map_deinit(rp_map *map);
 
 /* Makes room for `more` entries. RP_NO_RESOURCE, with nothing changed. */

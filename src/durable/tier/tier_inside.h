@@ -17,8 +17,8 @@
  *   S4  `readers` is the list of the requests for the chunk of an entry. It is not NULL exactly
  *       while one of the requests is queued, or a reader thread reads the chunk for all of
  *       them;
- *   S5  while a load (rp_tier_job) has queued requests, it is once in the list that starts at
- *       `first_job`; otherwise it is not in this list.
+ *   S5  a load (rp_tier_job) with queued requests is exactly once in the list that starts at
+ *       `first_job`; other loads are not in this list.
  *
  * The lists and the cache have no references to the chunks of their entries. The last table
  * that holds a chunk calls spill.moved before it releases the chunk, and this call removes the

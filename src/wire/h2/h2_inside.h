@@ -74,7 +74,7 @@ struct rp_call {
                     call */
     bool paused, half_closed, half_close_told;
     bool again;    /* in on_message: rp_call_deliver_again() was called */
-    bool is_again; /* the message in on_message, or the first one that waits, was delivered
+    bool is_again; /* the message in on_message, or the first waiting message, was delivered
                       before */
     bool counted_assembling;                 /* H4 */
     size_t counted_partial, counted_awaited; /* H4 */
