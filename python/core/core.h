@@ -98,8 +98,8 @@ typedef struct core_patience {
 
 core_patience core_patience_begin(void);
 bool core_patience_is_over(const core_patience *patience);
-/* Logs `text` as the reason of the wait. Returns -1 if a signal handler or a log handler raises
- * an exception. */
+/* Logs `text` as the reason of the wait. Returns -1 if a handler of the logger raises an
+ * exception. */
 int core_patience_warn(core_patience *patience, const char *text);
 
 /* Writes to `text` what a call waits for. Called with the GIL. */

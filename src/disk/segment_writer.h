@@ -94,7 +94,7 @@ void rp_segment_writer_start_sync(rp_segment_writer *w);
  * to the file meanwhile. */
 RP_NODISCARD rp_status rp_segment_sync_file(rp_segment *segment, rp_files *files, bool is_new,
                                             bool folder_is_new, rp_error *err);
-/* Records that rp_segment_sync_file() has synced the first `bytes` bytes and the
+/* Called after rp_segment_sync_file() has synced the first `bytes` bytes and the
  * directories. */
 void rp_segment_writer_note_synced(rp_segment_writer *w, uint64_t bytes);
 /* Syncs the file. For a new file, also syncs its directory entry. */

@@ -39,7 +39,7 @@ typedef struct rp_wire_tables {
     size_t bytes;
 } rp_wire_tables;
 
-/* Reads a ServerInfoResponse. Fields of rp_table_info that Reverb does not have are 0.
+/* Reads a ServerInfoResponse. Fields of rp_table_info that Reverb does not have are set to 0.
  * If `state_id` is not NULL, state_id[0] receives the high half of the state's id, state_id[1]
  * the low half. An unknown selector, from a newer Reverb, becomes RP_UNIFORM. A signature with
  * values of an unknown kind is dropped. Returns owned. */

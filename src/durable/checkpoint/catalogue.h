@@ -63,7 +63,8 @@ typedef struct rp_catalogue {
     rp_allocator alloc;
     rp_kept_checkpoint *checkpoints;
     size_t checkpoint_count, checkpoint_capacity;
-    rp_owned_segment *segments; /* without new ones: rp_checkpointer.next_segment */
+    /* New segments are added later: rp_checkpointer.next_segment. */
+    rp_owned_segment *segments;
     size_t segment_count, segment_capacity;
     uint64_t *held; /* numbers of segments that quarantined checkpoints need: never removed */
     size_t held_count, held_capacity;

@@ -10,7 +10,7 @@
  *
  *   X1  count is the number of entries with a key, and at most three quarters of the capacity.
  *       The capacity is 0 or a power of two;
- *   X2  an entry with a key has a reference to its chunk. `chunk` is NULL while the chunk is
+ *   X2  an entry with a key has a reference to its chunk, or its `chunk` is NULL: the chunk is
  *       wanted and not read yet. */
 #ifndef RP_DURABLE_RECOVERY_CHUNK_INDEX_H
 #define RP_DURABLE_RECOVERY_CHUNK_INDEX_H
@@ -37,8 +37,8 @@ typedef struct rp_chunk_index {
 void rp_chunk_index_init(rp_chunk_index *index, const rp_allocator *alloc);
 void rp_chunk_index_deinit(rp_chunk_index *index); /* releases the chunks */
 
-/* Marks the chunk at a location as wanted. RP_NO_RESOURCE, RP_CORRUPT (segment or offset are
- * out of range). */
+/* Marks the chunk at a location as wanted: a scan will parse it. RP_NO_RESOURCE, RP_CORRUPT
+ * (segment or offset are out of range). */
 RP_NODISCARD rp_status rp_chunk_index_want(rp_chunk_index *index,
                                            const rp_disk_location *location, rp_error *err);
 /* Returns the chunk at a location, borrowed, or NULL if it has not been read. */
@@ -49,7 +49,7 @@ typedef struct rp_chunk_scan_options {
     rp_segments *segments;
     const rp_store_id *store;
     uint64_t number;                             /* number of the segment */
-    uint64_t bytes;                              /* so many bytes of it must be good */
+    uint64_t bytes;                              /* size of the part that must be good */
     void (*on_bytes)(void *ctx, uint64_t bytes); /* called with the size of each record */
     void *ctx;
 } rp_chunk_scan_options;

@@ -37,7 +37,7 @@ enum {
     RP_H2_CONNECTION_WINDOW = 16 << 20, /* bytes: window of the connection */
     RP_H2_FRAME = 1 << 20,              /* bytes: the largest frame that either side sends */
     RP_H2_EARNED_PINGS = 4,             /* pings earned by each DATA frame sent to the peer */
-    RP_H2_EARNED_WINDOWS = 16, /* window updates earned by each DATA frame sent to it */
+    RP_H2_EARNED_WINDOWS = 16,          /* window updates earned by each such DATA frame */
     RP_H2_CALL_WINDOWS = 4, /* window updates earned by each call: grpcio sends two at once */
     RP_H2_MESSAGE_FRAGMENTS = 2, /* fragments earned by each call, and by each message */
     RP_H2_EARNED_MOST = 4096,  /* limit of the earned frames that are not used, for each kind */
