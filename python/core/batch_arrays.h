@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches as arrays: the memory that columns are stacked into, and the Python type Batch.
+/* The arrays of batches: the memory into which columns are stacked, and the Python type Batch.
  *
  * The memory is in blocks, to which NumPy arrays hold references. When the last array of a
  * block is freed, the block returns to the pool of its sampler, so that large batches do not
  * need fresh pages from the system each time. This is as fast as a ring of buffers, and no
- * array is ever overwritten. */
+ * array is overwritten while it is in use. */
 #ifndef REPRISE_PYTHON_BATCH_ARRAYS_H
 #define REPRISE_PYTHON_BATCH_ARRAYS_H
 
 #include "core.h"
 
-/* Free blocks. Refcounted. Safe from any thread, with the GIL or without. */
+/* A pool of free blocks. Refcounted. Safe from any thread, with the GIL or without. */
 typedef struct core_pool core_pool;
 
 /* Makes a pool that keeps up to `keep` free blocks. NULL if there is no memory; sets no
@@ -18,7 +18,8 @@ typedef struct core_pool core_pool;
 core_pool *core_pool_new(size_t keep);
 void core_pool_unref(core_pool *pool); /* NULL is fine */
 
-/* Memory, aligned to 64 bytes. Refcounted. Safe from any thread, with the GIL or without. */
+/* A block of memory, aligned to 64 bytes. Refcounted. Safe from any thread, with the GIL or
+ * without. */
 typedef struct core_block core_block;
 
 void core_block_unref(core_block *block); /* NULL is fine */
@@ -39,26 +40,25 @@ void core_given_free(core_given *given, size_t count); /* NULL is fine */
 /* A batch and the memory of its columns. Zero-initialise it. */
 typedef struct core_stacked {
     rp_batch *batch;     /* owned; holds the strings and the samples */
-    core_block **blocks; /* owned; one for each column; NULL for a column in `given` */
+    core_block **blocks; /* owned, one for each column; NULL: the column is in `given` */
     size_t block_count;
     const core_given *given; /* borrowed; NULL: all columns are in blocks */
     size_t given_count;
-    bool keeps_blocks; /* blocks are reused for the next batch: arrays of earlier batches change
-                        */
+    bool keeps_blocks; /* later batches reuse the blocks, so arrays of earlier batches change */
 } core_stacked;
 
-/* Decodes `s->batch` into its memory. Allocates the blocks that are missing. Runs without the
- * GIL. RP_INVALID (the caller's arrays have other shapes or dtypes), RP_CORRUPT,
- * RP_NO_RESOURCE. */
+/* Decodes `s->batch` into the blocks and the arrays in `given`. Allocates the blocks that are
+ * missing. Runs without the GIL. RP_INVALID (the caller's arrays have other shapes or dtypes),
+ * RP_CORRUPT, RP_NO_RESOURCE. */
 rp_status core_stacked_fill(core_stacked *s, core_pool *pool, rp_error *err);
-/* Frees everything but `given`. With the GIL or without. */
+/* Frees all members except `given`. The caller may hold the GIL or not. */
 void core_stacked_clear(core_stacked *s);
 
 /* Makes a reprise._core.Batch over the memory of `s`. Takes the blocks of `s`, unless
- * `keeps_blocks` is set. `offsets`: ragged columns have offsets instead of lengths. Attributes:
- * `size`; `columns`, a list of arrays; `lengths`, a list with an int64 array or None for each
- * column; and arrays with one value for each item: `keys`, `probabilities`, `priorities`,
- * `weights`, `times_sampled`, `table_sizes`. */
+ * `keeps_blocks` is set. With `offsets`, a ragged column has offsets instead of lengths.
+ * Attributes: `size`; `columns`, a list of arrays; `lengths`, a list with an int64 array or
+ * None for each column; and arrays with one value for each item: `keys`, `probabilities`,
+ * `priorities`, `weights`, `times_sampled`, `table_sizes`. */
 PyObject *core_batch_new(core_stacked *s, bool offsets);
 
 #endif

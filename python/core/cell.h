@@ -10,28 +10,29 @@
 
 typedef struct core_cell {
     PyObject_HEAD
-    writer_state *state; /* counted */
+    writer_state *state; /* a reference */
     rp_ref ref;
 } core_cell;
 
-/* Makes an object for a cell of the writer. */
+/* Makes a WeakCellRef for a cell of the writer. */
 PyObject *core_cell_new(writer_state *state, rp_ref ref);
 
 /* True unless the cell has expired. */
 bool core_cell_exists(const writer_state *state, rp_ref ref);
 
-/* Gives dtype and shape of the value in a cell. RuntimeError if it has expired. */
+/* Sets `*spec` to the dtype and the shape of the value in a cell. RuntimeError if it has
+ * expired. */
 int core_cell_spec(writer_state *state, rp_ref ref, rp_spec *spec);
 
-/* Copies `count` cells, all of that spec, into a new array whose first dimension counts rows.
- * With `squeeze`, count is 1 and the array has no row dimension. Acquires the writer for the
- * copy. */
+/* Copies `count` cells into a new array. All cells must have the dtype and shape of `spec`. The
+ * first dimension of the array is the number of cells. With `squeeze`, `count` must be 1, and
+ * the array does not have this dimension. Acquires the writer (writer_enter()) for the copy. */
 PyObject *core_cells_copy(writer_state *state, const rp_spec *spec, const rp_ref *refs,
                           Py_ssize_t count, bool squeeze);
 
-/* Keeps the strings of a new cell, since rows of strings cannot be read from the C writer.
- * Drops the strings of the cell that is `history` cells older. If there is no memory, the
- * strings are not kept, and core_cells_copy() fails for this cell. */
+/* Keeps the strings of a new cell in `state`, since strings cannot be read back from the C
+ * writer. Drops the strings of the cell that is `history` cells older. If there is no memory,
+ * the strings are not kept, and core_cells_copy() fails for this cell. */
 void core_cell_keep_strings(writer_state *state, rp_ref ref, int32_t history,
                             const rp_tensor *tensor);
 

@@ -87,57 +87,60 @@ PyObject *core_text(const char *text);
 /* Sets the exception for a status other than RP_OK. Always returns NULL. */
 PyObject *core_raise(rp_status status, const rp_error *err);
 
-/* A call that may wait. Runs without the GIL. May be called again after RP_DEADLINE. */
+/* A call that may wait. Runs without the GIL. After RP_DEADLINE it may be called again. */
 typedef rp_status (*core_call)(void *arg, rp_wait wait, rp_error *err);
 
-/* A wait that may take long. After 2 seconds, and then each time that it has taken three times
- * as long, the logger of the package says what it waits for. */
+/* Measures a wait that may take long. After 2 seconds the logger of the package reports what
+ * the call waits for, and again each time that the duration has tripled. */
 typedef struct core_patience {
     int64_t since_ns, warn_ns;
 } core_patience;
 
 core_patience core_patience_begin(void);
 bool core_patience_is_over(const core_patience *patience);
-/* Logs `text` as the reason of the wait. Returns -1 with the exception of a handler. */
+/* Logs `text` as the reason of the wait. Returns -1 if a handler of the logger raises an
+ * exception. */
 int core_patience_warn(core_patience *patience, const char *text);
 
-/* Writes what a call waits for. Called with the GIL. */
+/* Writes to `text` what a call waits for. Called with the GIL. */
 typedef void (*core_explain)(void *arg, char *text, size_t size);
 
-/* Repeats the call until its status is not RP_DEADLINE, `timeout_ms` have passed (negative:
- * never), or a signal handler raises an exception (Ctrl-C). Returns 0 with `*status` set, or -1
- * with the handler's exception. With `quick`, the first call does not wait and keeps the GIL:
- * for calls that usually succeed at once. A wait that takes long is logged, with what `explain`
- * writes, or with the text of `err` if that is NULL. */
+/* Repeats the call until one of these is true: its status is not RP_DEADLINE, `timeout_ms` have
+ * passed (negative: no timeout), or a signal handler raises an exception (Ctrl-C). Returns 0
+ * with `*status` set, or -1 with the handler's exception. With `quick`, the first call does not
+ * wait and keeps the GIL; this is for calls that usually succeed at once. If the wait takes
+ * long, its reason is logged: the text that `explain` writes, or the text of `err` if `explain`
+ * is NULL. */
 int core_wait(core_call call, void *arg, int64_t timeout_ms, core_explain explain, bool quick,
               rp_status *status, rp_error *err);
 
 /* Sleeps without the GIL. */
 void core_sleep_ms(long ms);
 
-/* Writes what a call with this timeout waited for, without the GIL. With a timeout under 0.1 s
- * the server is not asked. */
+/* Writes to `text` what a call with this timeout waited for. Releases the GIL meanwhile. If the
+ * timeout is below 0.1 s, the server is not asked. */
 void core_sampler_why(rp_sampler *sampler, int64_t timeout_ms, char *text, size_t size);
 /* A core_explain for structs whose first member is the rp_sampler. */
 void core_explain_sampler(void *arg, char *text, size_t size);
 
-/* Reads a timeout, an int or a float, in seconds or milliseconds. None means no timeout: -1. A
- * negative number of seconds is a ValueError; of milliseconds, as in Reverb, no timeout.
- * Fractions of a millisecond are rounded up. */
+/* Read a timeout, an int or a float, in seconds or in milliseconds. None means no timeout,
+ * which is -1. A negative number of seconds is a ValueError. A negative number of milliseconds
+ * means no timeout, as in Reverb. Fractions of a millisecond are rounded up. */
 int core_timeout_s(PyObject *obj, int64_t *timeout_ms);
 int core_timeout_ms(PyObject *obj, int64_t *timeout_ms);
 
-/* The end of a wait of `timeout_ms` that begins now (negative: RP_FOREVER), and the
- * milliseconds that are left of it, rounded up: 0 at its end, -1 if it has none. For calls that
- * wait several times within one timeout. */
+/* For calls that wait several times within one timeout. core_until_ns() returns the end of a
+ * wait of `timeout_ms` that begins now, or RP_FOREVER if `timeout_ms` is negative.
+ * core_left_ms() returns the milliseconds until that end, rounded up: 0 if the end has passed,
+ * -1 for RP_FOREVER. */
 int64_t core_until_ns(int64_t timeout_ms);
 int64_t core_left_ms(int64_t until_ns);
 
 /* Views `obj`, an array or anything that numpy.asarray takes, as a tensor. `*keep` is a new
- * reference to the owner of the memory: hold it as long as the tensor is used. An array that is
- * C contiguous, aligned and in native byte order is not copied. str, bytes, and object arrays
- * of them become RP_STRING. TypeError or ValueError if a dtype or a rank is not supported;
- * `path` (may be NULL) names the leaf in the text. */
+ * reference to the owner of the memory. The caller must hold it as long as the tensor is used.
+ * An array that is C contiguous, aligned and in native byte order is not copied. str, bytes,
+ * and object arrays of them become RP_STRING. TypeError or ValueError if a dtype or a rank is
+ * not supported; `path` (may be NULL) names the leaf in the text. */
 int core_tensor_from(PyObject *obj, const char *path, rp_tensor *tensor, PyObject **keep);
 
 /* Convert a NumPy dtype to an rp_dtype (RP_INVALID_DTYPE if there is none), and an rp_dtype to
@@ -146,8 +149,8 @@ int core_tensor_from(PyObject *obj, const char *path, rp_tensor *tensor, PyObjec
 rp_dtype core_dtype_from(PyArray_Descr *descr);
 PyArray_Descr *core_descr(rp_dtype dtype);
 
-/* Converts a shape to a tuple: the number of rows, unless that is -1, then the dimensions, in
- * which None is any size. Returns None for a shape of any rank. */
+/* Converts a shape to a tuple: first `rows`, unless it is -1, then the dimensions. None stands
+ * for a dimension of any size. For a shape of any rank the result is None. */
 PyObject *core_shape_tuple(const rp_shape *shape, Py_ssize_t rows);
 
 /* Makes a C contiguous array, not initialised. For RP_STRING it is an object array, which
@@ -156,15 +159,15 @@ PyObject *core_array_new(rp_dtype dtype, const rp_shape *shape);
 /* Puts strings, as bytes objects, into an object array. */
 int core_fill_strings(PyObject *array, const rp_string *strings, size_t count);
 
-/* nest.c: nests by the rules of dm-tree.
+/* nest.c: nests (nested lists, tuples and mappings), by the rules of dm-tree.
  *
  * Mappings are flattened in the order of their sorted keys; lists, tuples and named tuples in
  * their own order. Any other object is a leaf, such as None or an object of an attrs class.
  * ValueError for more than RP_MAX_NEST_DEPTH levels. */
 
 /* The leaves of a nest in order, with a reference to each. core_flatten() and
- * core_structure_flatten() initialise it. core_leaves_free() drops the references, and may be
- * called after a failure too. Up to 32 leaves need no allocation. */
+ * core_structure_flatten() initialise it. core_leaves_free() drops the references; it may also
+ * be called after a failure. Up to 32 leaves need no allocation. */
 typedef struct core_leaves {
     PyObject **items;
     Py_ssize_t count, capacity;
@@ -182,8 +185,9 @@ extern PyTypeObject core_Structure;
 PyObject *core_structure_of(PyObject *nest);
 /* Flattens `nest` if it has this structure, in the sense of dm-tree's assert_same_structure:
  * two mappings with the same keys are equal, and so are two named tuples with the same name and
- * fields. Returns 1; 0 if the structure differs, without an exception; -1 on failure. Every
- * append calls this function, so it does not allocate for up to 32 leaves. */
+ * fields. Returns 1 if it does, 0 without an exception if the structure differs, -1 with an
+ * exception on failure. Every append calls this function, so it does not allocate for up to 32
+ * leaves. */
 int core_structure_flatten(PyObject *structure, PyObject *nest, core_leaves *leaves);
 Py_ssize_t core_structure_leaf_count(PyObject *structure);
 /* Makes a nest of that structure with these leaves. Borrows the leaves. */
@@ -194,7 +198,7 @@ PyObject *core_structure_path(PyObject *structure, Py_ssize_t leaf);
 /* Makes a signature from a nest of reprise.specs.TensorSpec. `*out` is NULL for None and for an
  * empty nest. */
 int core_signature_from(PyObject *nest, rp_signature **out);
-/* Converts a signature to a nest of specs; NULL to None. */
+/* Converts a signature to a nest of specs, and NULL to None. */
 PyObject *core_signature_to(const rp_signature *signature);
 
 /* The types, which are static and are registered by module.c. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bounded queue of the events of a table, from the threads of its callers to one reader.
+/* A bounded queue of the events of a table (inserts, samples, removals). The threads that call
+ * the table write events; one thread reads them.
  *
  * A writer never waits: events that find the queue full are dropped and counted. The queue
- * keeps no trajectory. Safe from any thread, with the GIL or without. */
+ * holds no reference to a trajectory. Safe from any thread, with the GIL or without. */
 #ifndef REPRISE_PYTHON_EVENT_QUEUE_H
 #define REPRISE_PYTHON_EVENT_QUEUE_H
 
@@ -22,20 +23,22 @@ typedef struct core_event_counts {
 
 typedef struct core_event_queue core_event_queue;
 
-/* Makes a queue of up to `capacity` (>= 1) events of the kinds whose bits are set in `kinds`.
- * NULL if there is no memory; sets no exception. Returns owned. */
+/* Makes a queue for up to `capacity` (>= 1) events. The queue takes only events of the kinds
+ * whose bits are set in `kinds`. NULL if there is no memory; sets no exception. Returns
+ * owned. */
 core_event_queue *core_event_queue_new(size_t capacity, unsigned kinds);
 void core_event_queue_free(core_event_queue *queue); /* NULL is fine */
 
 void core_event_queue_put(core_event_queue *queue, const rp_event *events, size_t count);
 
 /* Waits for an event until the monotonic time `until_ns`, and takes up to `limit` events.
- * Returns their number. `*ended` is set if the queue is closed and empty. Call it without the
- * GIL. */
+ * Returns their number. Sets `*ended` if the queue is closed and empty. The caller must not
+ * hold the GIL. */
 size_t core_event_queue_take(core_event_queue *queue, core_event *out, size_t limit,
                              int64_t until_ns, bool *ended);
 
-/* Later events are ignored. `discard`: events in the queue are dropped and counted. */
+/* Closes the queue: later events are ignored. With `discard`, the events in the queue are
+ * dropped and counted as dropped. */
 void core_event_queue_close(core_event_queue *queue, bool discard);
 
 core_event_counts core_event_queue_count(core_event_queue *queue);

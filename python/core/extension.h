@@ -7,10 +7,11 @@
 
 extern PyTypeObject core_TableExtension;
 
-/* Makes the C extensions of a sequence of TableExtension (NULL and None: none) for a table that
- * is to be added to `store`. Free `*out` with core_extensions_free(), and before that, if the
- * table was not made, `discard` them. ValueError: an extension belongs to a table already, or
- * its target is not in the store. */
+/* Makes an array of C extensions from a sequence of TableExtension (NULL or None: no
+ * extensions), for a table that is to be added to `store`. The caller frees `*out` with
+ * core_extensions_free(). If the table was not made, the caller must set `discard` in that
+ * call. ValueError if an extension already belongs to a table, or if its target is not in the
+ * store. */
 int core_extensions_from(PyObject *sequence, rp_store *store, rp_extension **out,
                          size_t *count);
 void core_extensions_free(rp_extension *extensions, size_t count, bool discard);

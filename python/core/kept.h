@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples that have arrived and are not decoded yet, in their order.
+/* A queue of samples that have arrived and are not decoded yet, in order of arrival.
  *
- * Invariant K1: samples [first, count) are kept, with a reference each.
+ * Invariant K1: the samples with index first to count - 1 are in the queue, and the queue holds
+ * a reference to each.
  *
- * All functions need the GIL. */
+ * The caller must hold the GIL for all functions. */
 #ifndef REPRISE_PYTHON_KEPT_H
 #define REPRISE_PYTHON_KEPT_H
 
@@ -14,16 +15,17 @@ typedef struct core_kept { /* zero-initialise it */
     size_t first, count;
 } core_kept;
 
-/* Returns how many of the first samples are decoded together: their arrays have at most 16 MiB,
- * or belong to one sample. 0 if `count` is. */
+/* Returns how many samples, counted from the first, are decoded together: as many as have
+ * arrays of at most 16 MiB in total, but at least one. Returns 0 if `count` is 0. */
 size_t core_kept_fitting(const rp_sample *samples, size_t count);
 
 size_t core_kept_count(const core_kept *kept);
-/* Adds samples at the end and takes their references. Returns -1 with MemoryError after it has
- * released them. */
+/* Adds samples at the end and takes their references. On failure it releases the samples and
+ * returns -1 with MemoryError. */
 int core_kept_add(core_kept *kept, rp_sample *samples, size_t count);
-/* Moves up to `limit` samples to `out`, no more than are decoded together, or with `alike` than
- * can be stacked. Returns their number. */
+/* Moves samples from the queue to `out`: at most `limit`, and at most as many as are decoded
+ * together (core_kept_fitting()). With `alike`, also at most as many as can be stacked
+ * (core_samples_alike()). Returns the number of samples moved. */
 size_t core_kept_take(core_kept *kept, rp_sample *out, size_t limit, bool alike);
 void core_kept_clear(core_kept *kept);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compares the names of an item's columns with those of the table's signature.
  *
- * The columns of an item are matched with the signature by position, as in Reverb. So an item
- * whose names differ would return its columns under the names of others. A writer compares each
- * pair of table and structure once, and at most CORE_NAMES pairs. */
+ * The columns of an item are matched with the signature by position, as in Reverb. So if the
+ * names of an item differ from those of the signature, its samples would have columns under
+ * wrong names. A writer compares each pair of a table and a structure (the nest of an item's
+ * columns) once, and at most CORE_NAMES pairs. */
 #ifndef REPRISE_PYTHON_NAMES_H
 #define REPRISE_PYTHON_NAMES_H
 
@@ -11,7 +12,8 @@
 
 enum { CORE_NAMES = 16 }; /* pairs that a writer remembers */
 
-/* The pairs that were compared: references, or NULL. Zeroes are an empty one. */
+/* The pairs that were compared. Each entry is a reference, or NULL if it is not used.
+ * Zero-initialise it. */
 typedef struct core_names {
     PyObject *tables[CORE_NAMES], *structures[CORE_NAMES];
     int64_t ask_ns; /* no signature is requested before this time */
@@ -20,14 +22,15 @@ typedef struct core_names {
 typedef struct core_names_question {
     PyObject *client, *table;
     const char *table_name;
-    PyObject *structure; /* of the item */
-    bool is_step;        /* of a writer of whole steps, whose error has another text */
+    PyObject *structure; /* the structure of the item */
+    bool is_step; /* the item is from a writer of whole steps, for which the error has another
+                     text */
 } core_names_question;
 
-/* Compares a pair, unless it was compared before. ValueError if the names differ. Requests the
- * signature and waits for it for at most `timeout_ms` (< 0: no limit), and half a second. If no
- * server can be reached or responds, nothing is compared, and an item five seconds later tries
- * again. */
+/* Compares a pair that was not compared before. ValueError if the names differ. Requests the
+ * signature from a server and waits at most half a second, or `timeout_ms` if that is shorter
+ * and not negative. If no server responds, nothing is compared and the call succeeds; the next
+ * request is made five seconds later at the earliest. */
 int core_names_check(core_names *names, const core_names_question *question,
                      int64_t timeout_ms);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes of a structure, for the files about nests. nest.c has the invariants. */
+/* The nodes of a structure: the types, keys and order of a nest without its leaves. Shared by
+ * nest.c, which has the invariants, and structure.c. */
 #ifndef REPRISE_PYTHON_NEST_H
 #define REPRISE_PYTHON_NEST_H
 
@@ -20,7 +21,7 @@ typedef struct nest_node {
     PyObject *keys; /* a tuple: sorted keys of a mapping, fields of a named tuple; else NULL */
     PyObject
         *given; /* keys of a mapping in their own order, if that is not sorted; else NULL */
-    PyObject *factory;   /* of a defaultdict: its default_factory; else NULL */
+    PyObject *factory;   /* default_factory of a defaultdict; else NULL */
     Py_ssize_t children; /* 0 for a leaf */
 } nest_node;
 

@@ -9,28 +9,29 @@
 typedef struct core_prefetch core_prefetch;
 
 typedef struct core_prefetch_options {
-    size_t size;  /* items in a batch */
+    size_t size;  /* items per batch */
     size_t depth; /* batches that are prefetched, >= 1 */
-    size_t reuse; /* 0: each batch has its own memory; n: the memory of a batch is reused once n
-                     more batches have been taken */
+    size_t reuse; /* 0: each batch has its own memory; n: the memory of a batch is reused after
+                     n more batches have been taken */
     rp_ragged ragged;
     bool whole;
-    /* NULL, or arrays of the caller: depth + reuse sets of columns. Ownership is taken. */
+    /* depth + reuse sets of arrays that the caller gave, one set for each batch; NULL: none.
+     * core_prefetch_new() takes ownership. */
     core_given **sets;
-    size_t set_columns; /* of each set */
+    size_t set_columns; /* number of columns in each set */
 } core_prefetch_options;
 
-/* Starts the thread. Borrows sampler and pool, which must outlive it. */
+/* Starts the thread. Borrows sampler and pool, which must outlive the thread. */
 int core_prefetch_new(rp_sampler *sampler, core_pool *pool,
                       const core_prefetch_options *options, core_prefetch **out);
-/* Ends the thread, and calls of take() that wait, with RP_CANCELLED. The sampler must be closed
- * before. Releases the GIL meanwhile. May be called more than once. */
+/* Ends the thread. Calls of core_prefetch_take() that wait end with RP_CANCELLED. The caller
+ * must close the sampler before. Releases the GIL meanwhile. May be called more than once. */
 void core_prefetch_stop(core_prefetch *p);
 /* Frees a stopped prefetcher; NULL is fine. Must not be called in a forked child. */
 void core_prefetch_free(core_prefetch *p);
 
-/* Returns the next batch, or None at the end of the sequence, with `*ended` set to the reason.
- */
+/* Returns the next batch. At the end of the sequence it returns None and sets `*ended` to the
+ * reason. */
 PyObject *core_prefetch_take(core_prefetch *p, int64_t timeout_ms, const char **ended);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The columns of a replay buffer: their dtypes and shapes, rows to add, arrays to sample into.
- */
+/* The columns of the single-process replay buffer: dtypes and shapes, rows to add, and arrays
+ * into which samples are written. */
 #ifndef REPRISE_PYTHON_REPLAY_COLUMNS_H
 #define REPRISE_PYTHON_REPLAY_COLUMNS_H
 
@@ -11,22 +11,22 @@ enum { CORE_REPLAY_MAX_RANK = 16 };
 typedef struct core_replay_column {
     PyObject *name;                      /* interned */
     PyArray_Descr *descr;                /* in native byte order */
-    npy_intp dims[CORE_REPLAY_MAX_RANK]; /* of one row */
+    npy_intp dims[CORE_REPLAY_MAX_RANK]; /* the shape of one row */
     int rank;
     npy_intp elements;
-    size_t bytes; /* of one row */
+    size_t bytes; /* size of one row */
 } core_replay_column;
 
 /* Zero-initialise it. */
 typedef struct core_replay_columns {
     core_replay_column *items;
     Py_ssize_t count;
-    size_t row_bytes; /* of all columns together */
+    size_t row_bytes; /* bytes of a row in all columns */
 } core_replay_columns;
 
-/* Reads a tuple of (name, dtype, shape, frame_count) into `set`, which must be empty, and into
- * `out`, which has space for RP_REPLAY_MAX_COLUMNS and borrows names from `set`. On failure the
- * caller clears `set`. */
+/* Reads a tuple of columns, each (name, dtype, shape, frame_count), into `set` and `out`. `set`
+ * must be empty. `out` must have space for RP_REPLAY_MAX_COLUMNS columns and borrows names from
+ * `set`. On failure the caller must clear `set`. */
 int core_replay_columns_read(core_replay_columns *set, PyObject *columns,
                              rp_replay_column *out);
 void core_replay_columns_clear(core_replay_columns *set);
@@ -36,34 +36,34 @@ typedef struct core_replay_rows {
     PyArrayObject *arrays[RP_REPLAY_MAX_COLUMNS];
     const void *data[RP_REPLAY_MAX_COLUMNS];
     Py_ssize_t array_count;
-    npy_intp count; /* rows */
+    npy_intp count; /* number of rows */
 } core_replay_rows;
 
-/* Makes rows from one value for each column. The values may be borrowed from a dict that
- * changes during the conversion. After a failure there is nothing to free. */
+/* Makes rows from `values`, which has one value for each column. The values may be borrowed
+ * from a dict that changes during the conversion. After a failure there is nothing to free. */
 int core_replay_rows_from(const core_replay_columns *set, PyObject *const *values,
                           core_replay_rows *r);
 void core_replay_rows_free(core_replay_rows *r);
 
-/* Arrays into which samples are written: one for each column, and at most two more. */
+/* Arrays into which samples are written: one for each column, and up to two others. */
 typedef struct core_replay_arrays {
     PyObject *arrays[RP_REPLAY_MAX_COLUMNS + 2];
     void *data[RP_REPLAY_MAX_COLUMNS + 2];
     Py_ssize_t count;
 } core_replay_arrays;
 
-/* Makes an array for `count` rows of a column. If `c` is NULL, for `count` scalars of the NumPy
- * type `type`. */
+/* Makes an array for `count` rows of a column. If `c` is NULL, the array is for `count` scalars
+ * of the NumPy type `type`. */
 PyObject *core_replay_array_new(const core_replay_column *c, int type, npy_intp count);
 
-/* Returns the array called `name` of the dict `into`. If `given`, this is the caller's array,
- * which is checked; otherwise a new array, which is added to the dict. Returns a new reference,
- * since another thread may change the caller's dict while the array is written without the GIL.
- */
+/* Returns the array called `name` of the dict `into`. If `given` is set, this is the caller's
+ * array, which is checked. Otherwise it is a new array, which is added to the dict. Returns a
+ * new reference, since another thread may change the caller's dict while the array is written
+ * without the GIL. */
 PyObject *core_replay_array_for(PyObject *into, bool given, PyObject *name,
                                 const core_replay_column *c, int type, npy_intp count);
 
-/* Adds an array and takes its reference. Fails if `array` is NULL. */
+/* Adds an array to `p` and takes its reference. Fails if `array` is NULL. */
 int core_replay_arrays_add(core_replay_arrays *p, PyObject *array);
 
 /* Sets `p` to arrays for all columns. The caller frees them, also after a failure. */

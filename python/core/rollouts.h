@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls on rollouts: Client.rollouts(), and the groups of a draw. */
+/* Client.rollouts(): calls on rollouts (named buffers of groups of items, reprise/rollouts.h),
+ * and the groups that a call draws. */
 #ifndef REPRISE_PYTHON_ROLLOUTS_H
 #define REPRISE_PYTHON_ROLLOUTS_H
 
 #include "core.h"
 
-/* rollouts(action, name, arguments, timeout): `action` is a number of rp_rollouts_action,
- * `arguments` a dict of the fields of rp_rollouts_call. Returns a dict of results. */
+/* rollouts(action, name, arguments, timeout). `action` is a number of rp_rollouts_action;
+ * `arguments` is a dict of fields of rp_rollouts_call. Returns a dict of results. */
 PyObject *core_client_rollouts(core_client *self, PyObject *const *args, Py_ssize_t count);
 
-/* rollout_results.c: an entry of a list of rollouts. */
+/* rollout_results.c: one entry of the list of a server's rollouts. */
 typedef struct core_rollout_entry core_rollout_entry;
 struct core_rollout_entry {
     core_rollout_entry *next;
@@ -20,15 +21,16 @@ struct core_rollout_entry {
     size_t cursor_count;
 };
 
-/* Makes the dict of a call that has succeeded, and takes its draw. `first`: the entries of a
- * list; `data`: the bytes of a cursor. Both may be NULL. */
+/* Makes the dict of results of a call that has succeeded, and takes ownership of the call's
+ * draw. `first` is the first entry of a list of rollouts, or NULL. `data` is the saved data of
+ * a cursor, or NULL. */
 PyObject *core_rollout_results(rp_rollouts_call *call, const core_rollout_entry *first,
                                const void *data, size_t size);
 
 /* rollout_draw.c: reprise._core.RolloutDraw. */
 extern PyTypeObject core_RolloutDraw;
 
-/* Makes a RolloutDraw, which takes the draw even if it fails. */
+/* Makes a RolloutDraw. Takes ownership of `draw`, even on failure. */
 PyObject *core_rollout_draw(rp_rollouts_draw *draw);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports to runs: Client.report(). */
+/* Client.report(): reports scalars and actors of a training run to the server. */
 #ifndef REPRISE_PYTHON_RUNS_H
 #define REPRISE_PYTHON_RUNS_H
 
@@ -7,8 +7,8 @@
 
 /* report(run, scalars, actors, env, states, timeout): `scalars` is a list of tuples (name,
  * step, time, value), `actors` of tuples (name, epsilon, return, version, version_lag),
- * `states` an array of float32 with two dimensions, or None. Returns how many of the scalars
- * and actors were dropped. */
+ * `states` a float32 array of two dimensions, or None. Returns the number of scalars and actors
+ * that were dropped. */
 PyObject *core_client_report(core_client *self, PyObject *const *args, Py_ssize_t count);
 
 #endif

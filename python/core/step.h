@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Converts steps to tensors. A lock for writers, which one thread at a time may use. */
+/* Converts steps to tensors. Also has the lock that lets only one thread at a time use a
+ * writer. */
 #ifndef REPRISE_PYTHON_STEP_H
 #define REPRISE_PYTHON_STEP_H
 
@@ -12,48 +13,52 @@
 enum { CORE_STEP_INSIDE = 32 };
 
 /* The tensors of a step, one for each leaf. The data of a leaf that is None is NULL. Up to
- * CORE_STEP_INSIDE leaves need no allocation. Release it with core_step_release(). */
+ * CORE_STEP_INSIDE leaves need no allocation. The caller releases the step with
+ * core_step_release(). */
 typedef struct core_step {
     size_t count;
-    size_t bytes; /* of all tensors */
+    size_t bytes; /* sum of the bytes of all tensors */
     rp_tensor *tensors;
     PyObject **keep; /* the objects that own the memory of the tensors; NULL for None */
     rp_tensor tensors_inside[CORE_STEP_INSIDE];
     PyObject *keep_inside[CORE_STEP_INSIDE];
 } core_step;
 
-/* Makes tensors of the leaves of `nest`. None is refused unless `none_ok`. */
+/* Makes tensors from the leaves of `nest`. A leaf that is None is an error, unless `none_ok` is
+ * set. */
 int core_step_from(PyObject *nest, const core_leaves *leaves, bool none_ok, core_step *step);
 void core_step_release(core_step *step);
 
 /* True if the step is so large that the GIL should be released while it is copied. */
 bool core_step_is_large(const core_step *step);
 
-/* Sets StatusError if this is not the process that made the writer. In a forked child a lock of
- * the writer may stay locked for ever. */
+/* Sets StatusError if `process`, which made the writer, is not this process. In a forked child
+ * a lock of the writer may stay locked for ever. */
 int core_check_process(pid_t process);
 
 /* A lock that one thread holds at a time, and that can be closed. Zero-initialise it. */
 typedef struct core_guard {
     PyThread_type_lock lock;
     unsigned long owner;   /* the thread that holds it; 0: none. Guarded by the GIL */
-    atomic_bool is_closed; /* calls that wait while they hold it check this */
+    atomic_bool is_closed; /* a call that holds the lock checks this while it waits */
 } core_guard;
 
 int core_guard_init(core_guard *guard);
 void core_guard_deinit(core_guard *guard);
 
 /* Acquires the lock. Waits at most `*timeout_ms` (negative: no timeout), and releases the GIL
- * meanwhile. Sets `*timeout_ms` to the time that is left. Returns -1 with an exception if the
- * timeout passes, if a signal handler raises one, or if this thread already holds the lock,
- * because Python code that the writer runs has called the writer. */
+ * meanwhile. Sets `*timeout_ms` to the time that is left. Returns -1 with an exception in three
+ * cases: the timeout passes, a signal handler raises an exception, or this thread already holds
+ * the lock. The last case occurs when Python code that the writer runs calls the writer. */
 int core_guard_enter(core_guard *guard, int64_t *timeout_ms);
 void core_guard_leave(core_guard *guard);
 
-/* Closes the lock, which ends the wait of the call that holds it, and acquires it. Returns -1
- * as core_guard_enter() does. Even then the lock is closed, unless this thread held it. */
+/* Closes the lock, and then acquires it. If a call that holds the lock waits, its wait ends.
+ * Returns -1 as core_guard_enter() does. Also in this case the lock is closed, unless this
+ * thread already held it. */
 int core_guard_close(core_guard *guard);
-/* RP_CANCELLED if the lock is closed. A call that holds it checks this before each wait. */
+/* RP_CANCELLED if the lock is closed. A call that holds the lock must check this before each
+ * wait. */
 rp_status core_guard_check(const core_guard *guard, rp_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that stores, clients and servers share: the C store of an object, the options of a
- * table, and converters of arguments. */
+/* Functions that stores, clients and servers share: they return the C store of an object, read
+ * the options of a table, and convert arguments. */
 #ifndef REPRISE_PYTHON_STORE_H
 #define REPRISE_PYTHON_STORE_H
 
@@ -11,18 +11,18 @@
  * success the caller drops `out->signature` (may be NULL) with rp_signature_unref(). */
 int core_table_options_from(PyObject *args, PyObject *kwargs, rp_table_options *out);
 
-/* Returns the C store of a reprise._core.Store. NULL with an exception in a forked child, whose
- * copy has no server and no other clients. */
+/* Returns the C store of a reprise._core.Store. In a forked child it returns NULL with an
+ * exception, since the child's copy of the store has no server and no other clients. */
 rp_store *core_store_of(PyObject *store);
 
 /* Returns the name of a table, borrowed from a str. ValueError if it contains a NUL. */
 const char *core_name_from(PyObject *obj);
-/* The same for PyArg_Parse...(): an "O&" with the address of a const char *. */
+/* The same as an "O&" converter for PyArg_Parse...(); `name` points to a const char pointer. */
 int core_name_converter(PyObject *obj, void *name);
 
-/* "O&" converters, which return 1 on success, for a limiter (samples_per_insert, min_size,
- * min_diff, max_diff), and for an unsigned number of 64 bits, which the format "K" would reduce
- * modulo 2^64. */
+/* "O&" converters, which return 1 on success. The first reads a limiter: (samples_per_insert,
+ * min_size, min_diff, max_diff). The second reads an unsigned 64-bit number, since the format
+ * "K" would reduce a larger number modulo 2^64. */
 int core_limiter_converter(PyObject *obj, void *out);
 int core_u64_converter(PyObject *obj, void *out);
 

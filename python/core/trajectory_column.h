@@ -5,13 +5,14 @@
 
 #include "writer_state.h"
 
-/* A column of cells of one writer holds them in `refs`. A column of other objects holds these
- * in `objects`: it can be read, but no item can be created with it. */
+/* A column made from cells of one writer holds references to the cells in `refs`. A column made
+ * from other objects holds the objects in `objects`: it can be read, but no item can be created
+ * with it. */
 typedef struct core_column {
-    PyObject_VAR_HEAD writer_state *state; /* counted; NULL if there are `objects` */
-    PyObject *objects;                     /* NULL, or a tuple */
-    char squeeze;                          /* one row, without the row dimension */
-    rp_ref refs[];                         /* Py_SIZE() of them */
+    PyObject_VAR_HEAD writer_state *state; /* a reference; NULL if `objects` is set */
+    PyObject *objects;                     /* a tuple; NULL if `refs` is used */
+    char squeeze;  /* the column has one row, and its array has no row dimension */
+    rp_ref refs[]; /* the number of cells is Py_SIZE() */
 } core_column;
 
 static inline bool core_column_check(PyObject *obj)
@@ -23,11 +24,11 @@ static inline bool core_column_check(PyObject *obj)
 /* A new column of `count` cells of a writer, for the caller to fill in. */
 core_column *core_column_new(writer_state *state, Py_ssize_t count, bool squeeze);
 
-/* Sets ValueError: a column must not contain None. `path` is the path of the column in the
- * history, `got` says where None is. */
+/* Sets a ValueError that says that a column must not contain None. `path` is the path of the
+ * column in the history; `got` is the part of the text that says where None is. */
 void core_column_refuse_none(PyObject *path, const char *got);
 
-/* True if `key` indexes one element: an int, or an integer of NumPy. */
+/* True if `key` is an index of one element: an int or a NumPy integer. */
 bool core_column_is_index(PyObject *key);
 
 #endif

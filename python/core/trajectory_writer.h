@@ -12,13 +12,14 @@
 #include "names.h"
 #include "writer_state.h"
 
-enum { SHAPES = 8 }; /* cached structures of steps, and of items */
+enum { SHAPES = 8 }; /* how many structures of steps, and of items, are cached */
 
 /* A cached structure of steps: trajectory_append.c. */
 typedef struct step_shape step_shape;
 void core_step_shape_free(step_shape *shape); /* NULL is fine */
 
-/* A part of the nest of histories as it was made: trajectory_history.c. */
+/* One element of the nest of histories, in the state when the nest was made:
+ * trajectory_history.c. */
 typedef struct nest_part {
     PyObject *obj, *key; /* borrowed from the nest */
 } nest_part;
@@ -27,19 +28,20 @@ typedef struct core_writer {
     PyObject_HEAD
     writer_state *state; /* NULL until __init__ has run */
     PyObject *client;
-    core_history **columns; /* a reference each */
+    core_history **columns; /* each entry is a reference */
     size_t column_count, column_capacity;
-    step_shape *shapes[SHAPES];        /* the latest first, then NULL */
-    PyObject *item_structures[SHAPES]; /* the latest first, then NULL */
-    PyObject *tables, *last_table; /* names of the tables that items were created in: a set */
-    bool validates;                /* compares items with the signature of their table */
+    step_shape *shapes[SHAPES];        /* latest first; unused entries are NULL */
+    PyObject *item_structures[SHAPES]; /* latest first; unused entries are NULL */
+    PyObject *tables, *last_table; /* `tables` is a set with the names of the tables in which
+                                      items were created */
+    bool validates;                /* items are compared with the signature of their table */
     core_names checked;
-    int64_t final_steps; /* steps of the episode, once the writer is closed */
+    int64_t final_steps; /* number of steps of the episode; set when the writer is closed */
     /* The history: */
-    PyObject *structure; /* NULL before there is a column */
+    PyObject *structure; /* NULL if there is no column yet */
     PyObject *leaves;    /* a tuple of histories */
-    PyObject *nest;      /* made of them, or NULL */
-    nest_part *parts;    /* of the nest */
+    PyObject *nest;      /* the nest of the histories, or NULL */
+    nest_part *parts;    /* the elements of the nest */
     size_t part_count, part_capacity;
 } core_writer;
 
@@ -47,8 +49,9 @@ typedef struct core_writer {
 PyObject *core_writer_append(core_writer *w, PyObject *const *args, Py_ssize_t nargs,
                              PyObject *kwnames);
 
-/* trajectory_history.c: set the nest of histories that _learn() has returned; return a nest of
- * them to the caller of TrajectoryWriter.history. */
+/* trajectory_history.c. The first function sets the nest of histories to the result of
+ * _learn(). The second returns a nest of histories to the caller of
+ * TrajectoryWriter.history. */
 int core_writer_set_history(core_writer *w, PyObject *nest);
 PyObject *core_writer_history(core_writer *w, void *unused);
 

@@ -6,10 +6,11 @@
  *          └──────────────► writer_state ◄─────────────────────────────┴── WeakCellRef
  *
  * Histories, columns and cells may outlive their writer. They hold a reference to the state,
- * which says whether the writer is still open.
+ * which shows whether the writer is still open.
  *
- * The GIL protects all fields. The C writer takes one thread at a time, and long calls to it
- * release the GIL, so a thread must acquire the writer as well: writer_enter(). */
+ * The GIL protects all fields. Only one thread at a time may use the C writer, and long calls
+ * to the C writer release the GIL. Therefore a thread must also acquire the writer with
+ * writer_enter(). */
 #ifndef REPRISE_PYTHON_WRITER_STATE_H
 #define REPRISE_PYTHON_WRITER_STATE_H
 
@@ -22,10 +23,10 @@ typedef struct writer_state {
     rp_trajectory_writer *writer; /* NULL: closed */
     int32_t default_history;
     bool busy;            /* a thread has acquired the writer */
-    unsigned long inside; /* that thread */
+    unsigned long inside; /* the thread that has acquired the writer */
     int waiters;          /* threads that wait to acquire it */
-    pid_t pid;            /* of the process that made it */
-    PyObject *strings;    /* a dict of arrays of strings by cell, or NULL; see cell.c */
+    pid_t pid;            /* the process that made the writer */
+    PyObject *strings;    /* a dict from cell to its array of strings, or NULL: see cell.c */
 } writer_state;
 
 /* Adds a reference. */
@@ -37,8 +38,8 @@ static inline writer_state *writer_state_ref(writer_state *state)
 }
 void writer_state_unref(writer_state *state); /* NULL is fine */
 
-/* Acquires the writer; waits while another thread has it. RuntimeError if this thread has it
- * already; StatusError if the writer is closed, or was made before a fork. */
+/* Acquires the writer. Waits while another thread has acquired it. RuntimeError if this thread
+ * has already acquired it. StatusError if the writer is closed, or was made before a fork. */
 int writer_enter(writer_state *state);
 
 /* Releases the writer. */
@@ -48,22 +49,23 @@ static inline void writer_leave(writer_state *state)
     state->busy = false;
 }
 
-/* Waits until no thread has the writer. Until the caller releases the GIL, no other thread can
- * acquire it. Fails as writer_enter() does, except that a closed writer is fine. */
+/* Waits until no thread has acquired the writer. After the return no other thread can acquire
+ * the writer until the caller releases the GIL. Fails as writer_enter() does, but succeeds for
+ * a closed writer. */
 int writer_settle(writer_state *state);
 
-/* Waits until no thread has the writer. The caller has set `writer` to NULL, so that no other
- * thread can acquire it. Returns false if the wait would never end: the interpreter ends, and
- * the thread that has the writer does not run again. */
+/* Waits until no thread has acquired the writer. Before, the caller must set `writer` to NULL,
+ * so that no other thread can acquire it. Returns false if the wait would never end, because
+ * the interpreter is ending and the thread that has acquired the writer will not run again. */
 bool writer_drain(const writer_state *state);
 
-/* Makes a call that may wait, as core_wait() does. Other threads may use the writer between its
- * slices. The caller must not have acquired the writer. Returns 0 with `*status` set, or -1
- * with an exception. */
+/* Makes a call that may wait, as core_wait() does: in slices, between which other threads may
+ * use the writer. The caller must not have acquired the writer. Returns 0 with `*status` set,
+ * or -1 with an exception. */
 int writer_wait(writer_state *state, core_call call, void *arg, int64_t timeout_ms,
                 rp_status *status, rp_error *err);
 
-/* core_raise() with a text. */
+/* Calls core_raise() with an error that has this text. */
 PyObject *writer_raise(rp_status status, const char *text);
 
 #endif

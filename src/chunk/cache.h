@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cache of decoded columns by chunk and column, bounded in bytes.
+/* A cache of decoded columns with a limit in bytes. The key is the chunk and the index of the
+ * column.
  *
- * An open-addressing hash table with linear probing, at most half full. Entries are evicted by
- * the CLOCK algorithm: a hand walks the table and skips, once, entries that were used since its
- * last visit. An entry owns a reference to its chunk, so the address of the chunk is not
- * reused.
+ * The cache is an open-addressing hash table with linear probing, at most half full. Entries
+ * are evicted by the CLOCK algorithm: a hand walks over the table and evicts the entries that
+ * were not used since the hand's last visit. An entry owns a reference to its chunk, so the
+ * address of the chunk cannot be reused.
  *
  *   table   | entry | free | entry | entry | free | ...      2^n
  *                              ^ hand
@@ -12,8 +13,8 @@
  * Invariants:
  *   H1  2 * count <= capacity, and `count` is the number of entries with a chunk;
  *   H2  `bytes` is the sum of the bytes of all entries;
- *   H3  no free entry lies between the place where the search for an entry begins, which its
- *       hash gives, and the entry.
+ *   H3  the search for an entry begins at an index that is computed from its hash; no entry
+ *       from there to the entry is free.
  *
  * One thread at a time. */
 #ifndef RP_CHUNK_CACHE_H
@@ -22,8 +23,8 @@
 #include "chunk/chunk.h"
 
 typedef struct rp_cached {
-    rp_chunk *chunk; /* one reference; NULL: free */
-    uint8_t *data;   /* `bytes` bytes, the first rows of the column */
+    rp_chunk *chunk; /* a reference; NULL: the entry is free */
+    uint8_t *data;   /* the first rows of the column, in `bytes` bytes */
     size_t bytes;    /* >= 1 */
     size_t rows;
     uint32_t column;
@@ -33,10 +34,10 @@ typedef struct rp_cached {
 typedef struct rp_cache {
     rp_allocator alloc;
     size_t max_bytes;
-    size_t bytes; /* of all entries */
+    size_t bytes; /* sum over all entries */
     size_t count;
     size_t hand;
-    size_t capacity; /* of the table: 0 or a power of two */
+    size_t capacity; /* number of entries of the table: 0 or a power of two */
     rp_cached *table;
 } rp_cache;
 
@@ -53,13 +54,13 @@ rp_cached *rp_cache_find(rp_cache *cache, const rp_chunk *chunk, size_t column);
 /* Drops an entry that rp_cache_find() returned. */
 void rp_cache_drop(rp_cache *cache, rp_cached *entry);
 
-/* Makes room for one more entry of `bytes` (>= 1) bytes: evicts others until the new one fits
- * within max_bytes or no other is left. Returns memory for its data: owned, uninitialised, to
- * be passed to rp_cache_put() or released. NULL if there is no memory. */
+/* Makes room for a new entry of `bytes` (>= 1) bytes: evicts other entries until the new one
+ * fits within max_bytes or no other entry is left. Returns uninitialised memory for the data,
+ * owned: the caller passes it to rp_cache_put() or releases it. NULL if there is no memory. */
 uint8_t *rp_cache_reserve(rp_cache *cache, size_t bytes);
 
-/* Adds an entry that is not in the cache and for which room was reserved. Takes ownership of
- * `data`. Cannot fail. */
+/* Adds an entry. The entry must not be in the cache, and rp_cache_reserve() must have made room
+ * for it. Takes ownership of `data`. Cannot fail. */
 rp_cached *rp_cache_put(rp_cache *cache, const rp_chunk *chunk, size_t column, uint8_t *data,
                         size_t bytes, size_t rows);
 

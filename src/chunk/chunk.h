@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The private part of a chunk, for codecs, tables and byte accounting.
+/* The private part of a chunk (chunk_api.h), for codecs, tables and byte accounting.
  *
  * A chunk is one allocation: the struct, the columns, their places, and the serialised message.
- * A message of RP_CHUNK_APART_BYTES or more has a block of its own, so that it can be freed
- * before the chunk. An adopted chunk borrows the message and stores the owner of the message
- * instead.
+ * A message of RP_CHUNK_APART_BYTES or more is in a separate block (the chunk is "apart"), so
+ * that it can be freed before the chunk. An adopted chunk borrows its message, and stores the
+ * owner of the message instead.
  *
  *   | rp_chunk | rp_chunk_column x n | rp_column_place x n | wire bytes, or rp_chunk_owner |
  *
  * Invariants:
  *   K1  a chunk is not both adopted and apart;
- *   K2  pins >= -1; once it is -1 the bytes are freed, and it stays -1;
+ *   K2  pins >= -1. If it is -1, the bytes of the message are freed, and it stays -1;
  *   K3  columns and places have column_count >= 1 elements. */
 #ifndef RP_CHUNK_CHUNK_H
 #define RP_CHUNK_CHUNK_H
@@ -23,47 +23,48 @@
 #include "reprise/codec.h"
 #include "util/refcount.h"
 
-/* The disk location of a chunk: defined in disk/store_location.h, freed with the chunk. */
+/* The disk location of a chunk. disk/store_location.h defines it. It is freed with the
+ * chunk. */
 typedef struct rp_chunk_location {
     void (*free)(struct rp_chunk_location *home);
 } rp_chunk_location;
 
-/* The state of a chunk in the disk tier: defined in durable/tier/tier.c, freed with the chunk.
- */
+/* The state of a chunk in the disk tier. durable/tier/tier_inside.h defines it. It is freed
+ * with the chunk. */
 typedef struct rp_chunk_tier_state {
     void (*free)(struct rp_chunk_tier_state *stay);
 } rp_chunk_tier_state;
 
 enum {
     RP_CHUNK_APART_BYTES = 1024,
-    /* The cost of a chunk besides its message: this block, its share of the indexes of tables
-     * and segments, and the rounding of the allocator. */
+    /* The bytes that a chunk costs in addition to its message: this block, its part of the
+     * indexes of tables and segments, and the rounding of the allocator. */
     RP_CHUNK_FIXED_BYTES = 224,
-    RP_CHUNK_COLUMN_BYTES = 128, /* for each column */
+    RP_CHUNK_COLUMN_BYTES = 128, /* further bytes for each column */
 };
 
-/* Sampling and sending read the first fields; eviction reads the fields up to `apart`, which
- * are in the first two cache lines; readers of rows read all of them. */
+/* Sampling and sending read only the first fields. Eviction reads the fields up to `apart`,
+ * which are in the first two cache lines. Readers of rows read all fields. */
 struct rp_chunk {
     rp_refcount refs;
     uint32_t column_count;
-    size_t wire_bytes; /* of the message at `wire` */
+    size_t wire_bytes; /* size of the message at `wire` */
     const uint8_t *wire;
     rp_chunk_origin origin;
-    rp_holders holders;                  /* counted by tables, under their locks */
-    rp_allocator alloc;                  /* of this block and of `wire` */
-    size_t size_bytes;                   /* of this block, without a separate message */
+    rp_holders holders;                  /* tables change it, under their locks */
+    rp_allocator alloc;                  /* the allocator of this block and of `wire` */
+    size_t size_bytes;                   /* size of this block, without a separate message */
     _Atomic(rp_chunk_location *) home;   /* NULL until the chunk is written to disk */
     _Atomic(rp_chunk_tier_state *) stay; /* NULL until a table with a disk tier holds it */
-    atomic_int_least32_t pins; /* readers of the bytes; -1: the bytes have been freed */
+    atomic_int_least32_t pins; /* number of readers of the message; -1: it was freed */
     bool adopted;              /* `wire` belongs to an rp_chunk_owner */
     bool apart;                /* `wire` is a separate block */
     bool delta;
     rp_codec codec;
     rp_chunk_column *columns;
     rp_column_place *places;
-    uint32_t keeps; /* how often it is kept (keep.h): by its stream and by waiting items */
-    uint32_t waits; /* how often waiting items keep it */
+    uint32_t keeps; /* number of keeps (keep.h), by its stream and by waiting items */
+    uint32_t waits; /* number of keeps by waiting items */
 };
 
 /* The owner of the bytes of an adopted chunk. */
@@ -72,8 +73,9 @@ typedef struct rp_chunk_owner {
     void *ctx;
 } rp_chunk_owner;
 
-/* A column and its place, found without reading the header: they follow it in the block. The
- * place needs the number of columns, which is in the header. */
+/* Return a column, or the place of a column, of a chunk. Both follow the struct rp_chunk in the
+ * block. The address of a column needs no field of the struct; that of a place needs
+ * column_count. */
 static inline const rp_chunk_column *rp_chunk_column_at(const rp_chunk *chunk, size_t column)
 {
     return (const rp_chunk_column *)(const void *)(chunk + 1) + column;
@@ -85,31 +87,31 @@ static inline const rp_column_place *rp_chunk_place_at(const rp_chunk *chunk, si
            column;
 }
 
-/* Rows of a column. */
+/* Returns the number of rows of a column. */
 static inline size_t rp_chunk_rows(const rp_chunk *chunk, size_t column)
 {
     assert(column < chunk->column_count);
     return (size_t)chunk->columns[column].shape.dims[0];
 }
 
-/* The bytes that a chunk adds towards byte limits. Depends on the message alone, so that the
- * value is the same before and after a restart, in memory and on disk. */
+/* Returns the bytes with which a chunk counts against byte limits. It depends only on the
+ * message, so that the value is the same before and after a restart, in memory and on disk. */
 static inline size_t rp_chunk_memory(const rp_chunk *chunk)
 {
     return chunk->wire_bytes + RP_CHUNK_FIXED_BYTES +
            (size_t)chunk->column_count * RP_CHUNK_COLUMN_BYTES;
 }
 
-/* Allocates a chunk with uninitialised columns, places and message; the caller fills them in,
- * the message at `*wire`. NULL if there is no memory. Returns owned. */
+/* Allocates a chunk with uninitialised columns, places and message, which the caller fills in.
+ * The message is at `*wire`. NULL if there is no memory. Returns owned. */
 rp_chunk *rp_chunk_alloc(const rp_allocator *alloc, size_t column_count, size_t wire_bytes,
                          uint8_t **wire);
 
-/* Like rp_chunk_parse(), but copies nothing: the chunk borrows the bytes. They must not change
- * until owner->release(owner->ctx) is called, once, when the last reference is dropped: on any
- * thread, with no lock of the library held. `owner` is copied. The chunk counts towards byte
- * limits like any other. On failure the caller keeps the bytes, and `owner` is not called. The
- * statuses are those of rp_chunk_parse(). */
+/* As rp_chunk_parse(), but copies nothing: the chunk borrows the bytes. When the last reference
+ * is dropped, owner->release(owner->ctx) is called once, on any thread, with no lock of the
+ * library held. Until then the bytes must not change. `owner` is copied. The chunk counts
+ * against byte limits like any other chunk. On failure the caller keeps the bytes, and `owner`
+ * is not called. The statuses are those of rp_chunk_parse(). */
 RP_NODISCARD rp_status rp_chunk_adopt(const rp_allocator *alloc, const uint8_t *wire,
                                       size_t size, const rp_chunk_limits *limits,
                                       const rp_chunk_owner *owner, rp_chunk **out,
@@ -117,9 +119,9 @@ RP_NODISCARD rp_status rp_chunk_adopt(const rp_allocator *alloc, const uint8_t *
 
 /* Freeing the bytes of a chunk before the chunk.
  *
- * The disk tier frees the bytes of chunks that it has written to disk; columns and places stay.
- * A thread that reads a chunk which a table may hold must pin it. In a store without a tier the
- * bytes are never freed. */
+ * The disk tier frees the bytes (the message) of chunks that it has written to disk. Columns
+ * and places stay. A thread that reads the bytes of a chunk that a table may hold must pin the
+ * chunk. In a store without a tier the bytes are never freed. */
 
 /* True if the bytes can be freed separately. The bytes of small chunks are part of the chunk's
  * block. */
@@ -128,21 +130,21 @@ static inline bool rp_chunk_can_spill(const rp_chunk *chunk)
     return chunk->apart || (chunk->adopted && chunk->wire_bytes >= RP_CHUNK_APART_BYTES);
 }
 
-/* Pins the bytes: they stay until rp_chunk_unpin(). Returns false if they have been freed.
- * Takes no lock. The caller owns a reference to the chunk, which it keeps as long as the
+/* Pins the bytes: they are not freed until rp_chunk_unpin(). Returns false if they have been
+ * freed already. Takes no lock. The caller must hold a reference to the chunk as long as the
  * pin. */
 bool rp_chunk_pin(rp_chunk *chunk);
 void rp_chunk_unpin(rp_chunk *chunk);
 
-/* Marks the bytes, which must be on disk, as freed. Returns false if a reader has pinned them.
- * If it returns true, the caller calls rp_chunk_free_bytes(), with no lock held, and keeps a
- * reference until then. */
+/* Marks the bytes as freed; they must be on disk. Returns false if a reader has pinned them. If
+ * it returns true, the caller must call rp_chunk_free_bytes() with no lock held, and hold a
+ * reference to the chunk until then. */
 bool rp_chunk_claim_bytes(rp_chunk *chunk);
 void rp_chunk_free_bytes(rp_chunk *chunk);
 
-/* Makes a view: a chunk that shares the bytes of `chunk`, keeps `chunk` referenced and pinned,
- * and belongs to no table. The caller has pinned `chunk` and hands the pin over to the view.
- * Returns NULL if there is no memory; then the caller keeps the pin. */
+/* Makes a view: a chunk that shares the bytes of `chunk`, holds a reference to `chunk` and a
+ * pin, and belongs to no table. The caller must have pinned `chunk`; the view takes over this
+ * pin. If there is no memory, returns NULL, and the caller keeps the pin. */
 rp_chunk *rp_chunk_view(const rp_allocator *alloc, rp_chunk *chunk);
 
 #endif

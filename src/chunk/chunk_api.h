@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks: consecutive rows of one or more columns, compressed, immutable, reference counted.
+/* A chunk has consecutive rows of one or more columns. It is compressed, immutable and
+ * refcounted.
  *
- * This is the interface of the module for the modules above it. A builder collects rows and
- * makes a chunk of them; a trajectory (chunk/trajectory.h) refers to rows of chunks; a decoder
- * turns rows back into plain memory. A chunk stores its bytes as they are sent: a serialised
- * `ChunkData` message, each column compressed by itself. Bytes from a peer are stored and sent
- * on unchanged.
+ * This is the interface of src/chunk for other modules. A builder collects rows and makes a
+ * chunk from them. A trajectory (chunk/trajectory.h) refers to rows of chunks. A decoder
+ * converts rows of a chunk back to plain memory. A chunk stores its bytes in the form in which
+ * they are sent: a serialised `ChunkData` message, in which each column is compressed
+ * separately. Bytes from a peer are stored and forwarded unchanged.
  *
- * Chunks may be shared between threads freely. Builders and decoders belong to one thread at a
- * time. */
+ * Any number of threads may use a chunk at the same time. Only one thread at a time may use a
+ * builder or a decoder. */
 #ifndef RP_CHUNK_CHUNK_API_H
 #define RP_CHUNK_CHUNK_API_H
 
@@ -17,10 +18,10 @@
 
 typedef struct rp_chunk rp_chunk;
 
-/* The key of a chunk, and the steps that its rows are from. */
+/* The key of a chunk, and the steps from which its rows are. */
 typedef struct rp_chunk_origin {
     uint64_t key;       /* unique, random */
-    uint64_t episode;   /* id of the episode its rows belong to */
+    uint64_t episode;   /* id of the episode to which its rows belong */
     int32_t first_step; /* step of the first row within the episode */
     int32_t last_step;  /* step of the last row; >= first_step */
     bool sparse;        /* some steps between the two have no row */
@@ -30,41 +31,42 @@ typedef struct rp_chunk_origin {
 typedef struct rp_chunk_column {
     rp_dtype dtype;
     rp_shape shape;
-    size_t stored_bytes; /* compressed */
-    size_t raw_bytes;    /* decompressed. For strings, depends on their format (string_list.h):
-                            the bytes of the list, or the sum of the bytes of the values */
+    size_t stored_bytes; /* size in the message */
+    /* Size when decompressed. For strings it depends on their format (string_list.h): the bytes
+     * of the list, or the sum of the bytes of the values. */
+    size_t raw_bytes;
 } rp_chunk_column;
 
 rp_chunk *rp_chunk_ref(rp_chunk *chunk);
 void rp_chunk_unref(rp_chunk *chunk); /* NULL is fine */
 
-/* The results are borrowed and valid as long as the chunk. `index` must be < the column
- * count. */
+/* The results are borrowed and valid as long as the chunk. `index` must be less than the number
+ * of columns. */
 const rp_chunk_origin *rp_chunk_get_origin(const rp_chunk *chunk);
 size_t rp_chunk_column_count(const rp_chunk *chunk);
 const rp_chunk_column *rp_chunk_get_column(const rp_chunk *chunk, size_t index);
-/* The codec the chunk was built with. RP_CODEC_NONE writes valid snappy without compressing. So
- * a chunk that was built with it and then parsed has RP_CODEC_SNAPPY. */
+/* Returns the codec of the chunk. RP_CODEC_NONE writes valid snappy without compressing. So for
+ * a chunk that was built with RP_CODEC_NONE and then parsed, this returns RP_CODEC_SNAPPY. */
 rp_codec rp_chunk_codec(const rp_chunk *chunk);
 bool rp_chunk_is_delta(const rp_chunk *chunk);
 
-/* The serialised message. Its size counts against every byte limit. NULL if a store with a disk
- * tier (durable.h) has moved the bytes to disk: chunks of a sample always have their bytes, but
- * a chunk that the caller built and inserted may lose them. */
+/* Returns the serialised message. Its size counts against every byte limit. Returns NULL if a
+ * store with a disk tier (durable.h) has moved the bytes to disk. This may happen for a chunk
+ * that the caller has built and inserted. Chunks of a sample always have their bytes. */
 const uint8_t *rp_chunk_wire(const rp_chunk *chunk, size_t *size);
 
 /* Bounds on the messages that rp_chunk_parse() accepts. */
 typedef struct rp_chunk_limits {
-    size_t max_wire_bytes; /* of the message */
-    size_t max_raw_bytes;  /* of all columns, decompressed */
+    size_t max_wire_bytes; /* size of the message */
+    size_t max_raw_bytes;  /* size of all columns when decompressed */
     size_t max_columns;
 } rp_chunk_limits;
 
-/* 64 MiB, 1 GiB, RP_MAX_COLUMNS. */
+/* Returns the defaults: 64 MiB, 1 GiB, RP_MAX_COLUMNS. */
 rp_chunk_limits rp_chunk_limits_default(void);
 
 /* Copies a serialised message into a new chunk. Checks everything except the compressed bytes,
- * which a decoder checks. `limits` may be NULL: the default limits. Returns owned.
+ * which a decoder checks later. If `limits` is NULL, the default limits apply. Returns owned.
  * RP_CORRUPT (the message is malformed, or its lengths contradict each other), RP_INVALID (an
  * unknown dtype or codec), RP_NO_RESOURCE (a limit, or memory). */
 RP_NODISCARD rp_status rp_chunk_parse(const rp_allocator *alloc, const uint8_t *wire,
@@ -73,23 +75,23 @@ RP_NODISCARD rp_status rp_chunk_parse(const rp_allocator *alloc, const uint8_t *
 
 typedef struct rp_chunk_builder rp_chunk_builder;
 
-/* Makes a builder for chunks of `column_count` columns. The specs give the dtype and the shape
- * of a row, without -1; they are copied. `options` NULL: snappy, no delta.
- * RP_INVALID, RP_NO_RESOURCE. */
+/* Makes a builder for chunks of `column_count` columns. The specs have the dtype and the shape
+ * of a row; -1 is not allowed. They are copied. If `options` is NULL, the codec is snappy
+ * without delta encoding. RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_chunk_builder_new(const rp_allocator *alloc, const rp_spec *columns,
                                             size_t column_count,
                                             const rp_chunk_options *options,
                                             rp_chunk_builder **out, rp_error *err);
 void rp_chunk_builder_free(rp_chunk_builder *builder); /* NULL is fine */
 
-/* The number of rows appended since the last finish or clear, and their bytes before
+/* Return the number of rows appended since the last finish or clear, and their bytes before
  * compression. */
 size_t rp_chunk_builder_rows(const rp_chunk_builder *builder);
 size_t rp_chunk_builder_bytes(const rp_chunk_builder *builder);
 
-/* Copies one row of every column: `row` has as many tensors as the builder has columns. On
- * failure nothing was appended.
- * RP_INVALID (names the column, the value and the expected one), RP_NO_RESOURCE. */
+/* Copies one row of every column: `row` must have as many tensors as the builder has columns.
+ * On failure nothing was appended. RP_INVALID (names the column, the value and the expected
+ * one), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_chunk_builder_append(rp_chunk_builder *builder, const rp_tensor *row,
                                                rp_error *err);
 
@@ -101,8 +103,8 @@ RP_NODISCARD rp_status rp_chunk_builder_finish(rp_chunk_builder *builder,
                                                rp_error *err);
 
 /* Copies `length` rows of a column out of the builder, with the values that a decoder returns
- * for the finished chunk. RP_INVALID if out of range, if `dst_bytes` is not their size or if
- * the column holds strings. */
+ * for the finished chunk. RP_INVALID if the rows are out of range, if `dst_bytes` is not their
+ * size, or if the column has strings. */
 RP_NODISCARD rp_status rp_chunk_builder_rows_copy(const rp_chunk_builder *builder,
                                                   size_t column, size_t offset, size_t length,
                                                   void *dst, size_t dst_bytes, rp_error *err);
@@ -110,18 +112,18 @@ RP_NODISCARD rp_status rp_chunk_builder_rows_copy(const rp_chunk_builder *builde
 /* Discards the collected rows. */
 void rp_chunk_builder_clear(rp_chunk_builder *builder);
 
-/* Tunes the number of rows per chunk by hill climbing. It minimizes a score, the sum of two
- * means: the bytes of a chunk per row of the chunk (the cost of storage), and the bytes of all
- * chunks that an item refers to per step of the item (the cost of transport). Reverb's
- * procedure, as a plain value. */
+/* A tuner of the number of rows per chunk. By hill climbing it minimizes a score, which is the
+ * sum of two means. The first is the bytes of a chunk per row of the chunk, the cost of
+ * storage. The second is the bytes of all chunks of an item per step of the item, the cost of
+ * transport. It is Reverb's procedure. A plain value. */
 typedef struct rp_chunk_tuner {
-    int32_t length;     /* rows the next chunk should have */
-    int32_t max_length; /* bound on `length` */
-    double last_score;  /* bytes per step; < 0 before the first measurement */
-    double last_length; /* mean rows of the chunks that last_score was computed from */
-    int32_t item_count, chunk_count; /* filled entries below, oldest first */
+    int32_t length;     /* number of rows that the next chunk should have */
+    int32_t max_length; /* upper bound of `length` */
+    double last_score;  /* in bytes per step; < 0 before the first measurement */
+    double last_length; /* mean rows of the chunks from which last_score was computed */
+    int32_t item_count, chunk_count; /* number of entries in use below, oldest first */
     double item_bytes_per_step[10];
-    double item_chunk_rows[10]; /* mean over the chunks the item refers to */
+    double item_chunk_rows[10]; /* mean over the chunks of the item */
     double chunk_bytes_per_step[5];
     int32_t chunk_rows[5];
     uint64_t chunk_keys[5];
@@ -130,14 +132,15 @@ typedef struct rp_chunk_tuner {
 /* Starts at length 1. RP_INVALID if max_length < 1. */
 RP_NODISCARD rp_status rp_chunk_tuner_init(rp_chunk_tuner *tuner, int32_t max_length);
 
-/* For every item, call on_chunk for each chunk that the item refers to, then on_item with the
- * sums over these chunks and the steps of the item. A chunk whose key is among the last five is
- * not counted again. Only on_item changes `length`. Calls with a count of 0 are ignored. */
+/* For every item, the caller calls rp_chunk_tuner_on_chunk() for each chunk to which the item
+ * refers, then rp_chunk_tuner_on_item() with the sums over these chunks and the number of steps
+ * of the item. A chunk whose key is among the last five is not counted again. Only
+ * rp_chunk_tuner_on_item() changes `length`. Calls with a count of 0 are ignored. */
 void rp_chunk_tuner_on_chunk(rp_chunk_tuner *tuner, uint64_t key, size_t bytes, int32_t rows);
 void rp_chunk_tuner_on_item(rp_chunk_tuner *tuner, size_t chunk_bytes, size_t chunk_rows,
                             size_t chunk_count, size_t steps);
 
-/* Empties the cache. */
+/* Removes everything from the cache of the decoder. */
 void rp_decoder_clear(rp_decoder *decoder);
 
 /* Rows [offset, offset + length) of a column. */
@@ -145,17 +148,17 @@ typedef struct rp_row_range {
     size_t column, offset, length;
 } rp_row_range;
 
-/* Writes rows of a chunk to `dst`, which has exactly their size.
- * Decompresses no further than the last requested row. A later request beyond that row
- * decompresses at least twice as far, so that reading row by row takes linear time. A cached
- * column holds a reference to its chunk.
- * RP_INVALID (out of range, wrong size, a string column), RP_CORRUPT, RP_NO_RESOURCE. */
+/* Writes rows of a chunk to `dst`, which must have exactly their size. The decoder decompresses
+ * a column only up to the last requested row. If a later request is beyond that row, it
+ * decompresses at least twice as many bytes, so that reading row by row takes linear time. A
+ * cached column holds a reference to its chunk. RP_INVALID (out of range, wrong size, a string
+ * column), RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_decoder_rows(rp_decoder *decoder, const rp_chunk *chunk,
                                        rp_row_range rows, void *dst, size_t dst_bytes,
                                        rp_error *err);
 
 /* Does the same for a string column: writes the `element_count` elements of the rows to `dst`.
- * They are borrowed from the chunk and valid as long as the chunk. */
+ * The strings are borrowed from the chunk and valid as long as the chunk. */
 RP_NODISCARD rp_status rp_decoder_strings(rp_decoder *decoder, const rp_chunk *chunk,
                                           rp_row_range rows, rp_string *dst,
                                           size_t element_count, rp_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing ChunkData, the message format of a chunk.
+/* Reads and writes ChunkData, the message format of a chunk.
  *
  *   ChunkData          1 chunk_key  2 SequenceRange  4 delta_encoded  5 Data
  *                      6 data_tensors_len  7 data_uncompressed_size  1000 codec (ours)
@@ -9,13 +9,15 @@
  *   TensorShapeProto   2 Dim, repeated  3 unknown_rank
  *   Dim                1 size
  *
- * Field 1000 is ours; other clients skip it. Without this field the codec is snappy.
- * RP_CODEC_NONE is valid snappy and is written without the field. Unknown fields are skipped.
- * As protocol buffers demand, the last value of a repeated number wins, and repeated
- * submessages are merged: tensors and dimensions are concatenated.
+ * Only this project uses field 1000; other clients skip it. Without this field the codec is
+ * snappy. RP_CODEC_NONE is valid snappy and is written without the field. Unknown fields are
+ * skipped. As protocol buffers require, if a number field occurs several times, the last value
+ * counts; if a submessage occurs several times, the occurrences are merged (tensors and
+ * dimensions are concatenated).
  *
- * Reading takes two passes, since the codec may follow the data: first the outline, so that the
- * caller can allocate, then the columns. Both are pure functions of the bytes. */
+ * Reading takes two passes, since the codec may follow the data. The first pass reads the
+ * outline, so that the caller can allocate memory; the second reads the columns. Both are pure
+ * functions over the bytes. */
 #ifndef RP_CHUNK_CHUNK_WIRE_H
 #define RP_CHUNK_CHUNK_WIRE_H
 
@@ -49,20 +51,20 @@ enum {
 /* The fields of a message outside the tensors. */
 typedef struct rp_chunk_outline {
     rp_chunk_origin origin;
-    rp_codec codec; /* never RP_CODEC_NONE when read: on the wire it is snappy */
+    rp_codec codec; /* after reading it is never RP_CODEC_NONE, which is snappy in a message */
     bool delta;
     size_t column_count;
-    size_t tensors_from; /* when read: no tensor begins before this byte */
+    size_t tensors_from; /* after reading: no tensor begins before this offset */
 } rp_chunk_outline;
 
-/* Reads all fields but the tensors, and counts the tensors. RP_CORRUPT, RP_INVALID,
+/* Reads all fields except the tensors, and counts the tensors. RP_CORRUPT, RP_INVALID,
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_chunk_wire_outline(const uint8_t *wire, size_t size,
                                              const rp_chunk_limits *limits,
                                              rp_chunk_outline *outline, rp_error *err);
 
 /* Reads the outline->column_count tensors of a message whose outline has been read. Checks
- * dtypes, shapes, lengths and strings; of compressed bytes it checks only the header.
+ * dtypes, shapes, lengths and strings. Of compressed bytes it checks only the header.
  * RP_CORRUPT, RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_chunk_wire_columns(const uint8_t *wire, size_t size,
                                              const rp_chunk_limits *limits,
@@ -70,7 +72,7 @@ RP_NODISCARD rp_status rp_chunk_wire_columns(const uint8_t *wire, size_t size,
                                              rp_chunk_column *columns, rp_column_place *places,
                                              rp_error *err);
 
-/* The tensor_content of a column to be written: a short header, then two pieces. */
+/* The tensor_content of a column to be written: a short header, followed by two pieces. */
 typedef struct rp_chunk_content {
     uint8_t head[16];
     size_t head_bytes;
@@ -87,24 +89,24 @@ typedef struct rp_chunk_part {
     rp_chunk_content content;
 } rp_chunk_part;
 
-/* The number of bytes that rp_chunk_wire_write() writes to `dst`. `raw_bytes` is the size of
- * the columns before compression, which the message states. */
+/* Returns the number of bytes that rp_chunk_wire_write() writes to `dst`. `raw_bytes` is the
+ * size of the columns before compression, which is a field of the message. */
 size_t rp_chunk_wire_size(const rp_chunk_outline *outline, const rp_chunk_part *parts,
                           size_t raw_bytes);
-/* Writes the head of a message: the fields that depend on the origin, which come first. Returns
- * the end of the head, at most RP_CHUNK_HEAD_BYTES after `dst`. */
+/* Writes the head of a message, which has the fields that depend on the origin. Returns the end
+ * of the head, at most RP_CHUNK_HEAD_BYTES after `dst`. */
 enum { RP_CHUNK_HEAD_BYTES = 48 };
 uint8_t *rp_chunk_wire_put_head(const rp_chunk_origin *origin, uint8_t *dst);
 /* The head of a message, read without the rest. */
 typedef struct rp_chunk_head {
     rp_chunk_origin origin;
-    size_t bytes; /* of the head; 0: only the key of the origin is known */
+    size_t bytes; /* size of the head; 0: only the key of the origin is known */
 } rp_chunk_head;
 
 /* Reads the head of a message. If the message begins with a head in the usual order and with
  * valid steps, fills in the whole origin. Otherwise fills in only the key; if the key is not
- * the first field, searches the whole message for it. The result is provisional: the parsed
- * chunk is authoritative. RP_INVALID. */
+ * the first field, searches the whole message for the key. The result is only a hint: the
+ * origin of the parsed chunk may differ. RP_INVALID. */
 RP_NODISCARD rp_status rp_chunk_wire_peek(const uint8_t *wire, size_t size, rp_chunk_head *head,
                                           rp_error *err);
 void rp_chunk_wire_write(const rp_chunk_outline *outline, const rp_chunk_part *parts,

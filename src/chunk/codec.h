@@ -2,20 +2,20 @@
 /* Compression and decompression with each rp_codec. A block is compressed as a whole; any
  * number of its first bytes can be decompressed.
  *
- *   snappy   a raw snappy block; incompressible data becomes a single literal
- *   none     a raw snappy block of one literal: a head of 2 to 10 bytes, then the data itself
+ *   snappy   a raw snappy block; incompressible data is one literal
+ *   none     a raw snappy block of one literal: a head of 2 to 10 bytes, then the plain data
  *   zstd     one frame that states its content size, with no dictionary
  *   lz4      varint32 decoded length | one lz4 block
  *
- * Compression uses the libraries. Decompression of snappy and lz4 is our own: it can stop
- * early, is stricter than the libraries and, with snappy, faster.
+ * Compression uses the libraries. This project has its own decompression of snappy and lz4: it
+ * can stop early, is stricter than the libraries, and for snappy is faster.
  *
- * The size of a decompressed block is known from the shape of its column. A block that states
- * another size is refused, so that nothing expands beyond the accepted size. A block that is
- * too short for its format to hold that size is refused: a snappy block of n bytes never holds
- * more than 64/3 n.
+ * The size of a decompressed block is known from the shape of its column. A block that declares
+ * another size is refused, so that no block expands beyond the accepted size. A block that is
+ * too short for that size is refused too: a snappy block of n bytes never has more than 64/3 n
+ * decompressed bytes.
  *
- * libsnappy allocates its hash table with C++'s new; all other memory comes from the
+ * libsnappy allocates its hash table with C++'s operator new. All other memory comes from the
  * allocator. */
 #ifndef RP_CHUNK_CODEC_H
 #define RP_CHUNK_CODEC_H
@@ -25,8 +25,8 @@
 /* The largest size of a decompressed block. */
 enum { RP_CODEC_MAX_RAW_BYTES = 1 << 30 };
 
-/* Contexts of zstd, made when first needed and reused. One thread at a time. Must not be moved:
- * zstd keeps a pointer to `alloc`. */
+/* The contexts of zstd, which are made when first needed, and reused. One thread at a time.
+ * Must not be moved in memory: zstd keeps a pointer to `alloc`. */
 typedef struct rp_codec_state {
     rp_allocator alloc;
     void *zstd_compressor;   /* ZSTD_CCtx */
@@ -41,26 +41,28 @@ void rp_codec_state_deinit(rp_codec_state *state);
  * number. */
 bool rp_codec_level_is_valid(rp_codec codec, int level);
 
-/* An upper bound on the compressed size of `raw_bytes` (<= RP_CODEC_MAX_RAW_BYTES). */
+/* Returns an upper bound of the compressed size of `raw_bytes` (<= RP_CODEC_MAX_RAW_BYTES)
+ * bytes. */
 size_t rp_codec_max_bytes(rp_codec codec, size_t raw_bytes);
 
-/* Compresses `raw_bytes` at `src` into `dst`, which has rp_codec_max_bytes() bytes, and writes
- * the compressed size. RP_NO_RESOURCE. */
+/* Compresses `raw_bytes` bytes at `src` into `dst`, which must have room for
+ * rp_codec_max_bytes(). Sets `*stored_bytes` to the compressed size. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_codec_compress(rp_codec_state *state, rp_codec codec, int level,
                                          const uint8_t *src, size_t raw_bytes, uint8_t *dst,
                                          size_t *stored_bytes);
 
-/* True if the header of the block is valid for `raw_bytes`, and the block is not too short to
- * hold them. Reads the first bytes only. */
+/* True if the header of the block is valid for `raw_bytes` decompressed bytes, and the block is
+ * not too short for them. Reads only the first bytes. */
 bool rp_codec_check_head(rp_codec codec, const uint8_t *src, size_t size, size_t raw_bytes);
 
-/* If the block is uncompressed, returns the address of the `raw_bytes`, else NULL. */
+/* If the block is stored uncompressed, returns the address of its `raw_bytes` plain bytes.
+ * Otherwise returns NULL. */
 const uint8_t *rp_codec_stored(rp_codec codec, const uint8_t *src, size_t size,
                                size_t raw_bytes);
 
-/* Writes the first `want` (<= raw_bytes) decoded bytes to `dst`, which has room for `want`. The
- * rest of the block is neither decoded nor checked. RP_CORRUPT, RP_NO_RESOURCE: the contents of
- * `dst` are undefined. */
+/* Writes the first `want` (<= raw_bytes) decoded bytes to `dst`, which must have room for them.
+ * The rest of the block is neither decoded nor checked. RP_CORRUPT, RP_NO_RESOURCE; after a
+ * failure the contents of `dst` are undefined. */
 RP_NODISCARD rp_status rp_codec_decompress(rp_codec_state *state, rp_codec codec,
                                            const uint8_t *src, size_t size, size_t raw_bytes,
                                            uint8_t *dst, size_t want);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Delta encoding: each row of an integer column becomes its difference to the row before.
+/* Delta encoding of a chunk: each row of an integer column is replaced by its difference from
+ * the previous row.
  *
  *   plain     a0  a1       a2       ...      one row of `cols` elements each
  *   encoded   a0  a1 - a0  a2 - a1  ...      modulo 2^bits
  *
- * Both directions work in place and cannot fail; decoding reverses encoding for all numbers.
- * The first k rows of the plain column depend on the first k encoded rows only. */
+ * Both directions work in place and cannot fail. Decoding reverses encoding for all numbers.
+ * The first k rows of the plain column depend only on the first k encoded rows. */
 #ifndef RP_CHUNK_DELTA_H
 #define RP_CHUNK_DELTA_H
 

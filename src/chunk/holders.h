@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts of the references of tables (holders) to a chunk.
+/* Counts the references of tables (the holders) to a chunk.
  *
- * Items of one table share chunks, and a table counts the bytes of a chunk once, from its first
- * item to its last. A map from chunk to count would cost a hash per item. Instead a chunk has
- * two entries for holders. Only if both are taken does a third table that shares the chunk use
- * a map of its own.
+ * Items of one table share chunks. A table counts the bytes of a chunk once, from the first
+ * item that refers to the chunk to the last. A map from chunk to count would cost a hash
+ * look-up per item. Instead a chunk has two entries for holders. If both are in use, a third
+ * table that shares the chunk uses a map of its own.
  *
  *   state    | id of entry 1 (16) | id of entry 0 (16) | kept (1) | holders in all (31) |
  *            id 0: free
@@ -15,11 +15,11 @@
  * release store that frees an entry and the acquire load that claims it transfer the count.
  *
  * `kept` says that an insert stream or a waiting insert keeps the chunk (chunk/keep.h). It is
- * in the same word, so that a table and a stream which release the chunk at the same time agree
+ * in the same word, so that a table and a stream that release the chunk at the same time agree
  * on which of them was the last.
  *
- * All holders of a chunk share one budget, the first that claimed the chunk. The budget counts
- * the bytes once, and ids are unique within it. */
+ * All holders of a chunk belong to one memory budget, the first that has claimed the chunk. The
+ * budget counts the bytes of the chunk once. Ids are unique within a budget. */
 #ifndef RP_CHUNK_HOLDERS_H
 #define RP_CHUNK_HOLDERS_H
 
@@ -28,9 +28,9 @@
 
 enum { RP_INLINE_HOLDERS = 2 };
 
-#define RP_HOLDERS_KEPT ((uint64_t)1 << 31) /* in the state */
+#define RP_HOLDERS_KEPT ((uint64_t)1 << 31) /* the bit `kept` of the state */
 
-/* The number of holders in a state. */
+/* Returns the number of holders in a state. */
 static inline uint32_t rp_holders_in(uint64_t state)
 {
     return (uint32_t)(state & (RP_HOLDERS_KEPT - 1));
@@ -42,7 +42,7 @@ typedef struct rp_holders {
     atomic_uintptr_t budget; /* 0 until a budget claims the chunk; then constant */
 } rp_holders;
 
-/* The number of holders. */
+/* Returns the number of holders. */
 static inline uint32_t rp_holders_count(const rp_holders *holders)
 {
     return rp_holders_in(atomic_load_explicit(&holders->state, memory_order_acquire));

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks that are kept outside tables.
+/* Counts chunks that are kept outside tables.
  *
  * An insert stream keeps chunks for later items, and an insert that waits for its table keeps
  * the chunks of its items. Tables may hold the same chunks. Invariant:
  *
- *   N1  budget.kept is the memory of all chunks that are kept and that no table holds.
+ *   N1  budget.kept is the memory of all chunks that are kept and that no table holds (`budget`
+ *       is the memory budget of the store).
  *
- * A chunk that a table holds is part of budget.used instead. So a chunk that is kept is counted
- * once, whether its stream or its last table releases it first.
+ * A chunk that a table holds is part of budget.used instead. So a kept chunk is counted once,
+ * regardless of whether its stream or its last table releases it first.
  *
- * Only the thread of the stream that sent a chunk keeps it. So the counters `keeps` and `waits`
- * of a chunk are not atomic. `waits` counts the keeps by waiting items only.
+ * A chunk has two counters: `keeps` is how many times it is kept, and `waits` how many of these
+ * times by a waiting item. They are not atomic, since only the thread of the stream that sent a
+ * chunk keeps it.
  *
- * rp_chunk_keep() and rp_chunk_unkeep() return the change of budget.kept, modulo SIZE_MAX + 1;
- * the caller adds up the changes of many chunks for one rp_budget_add_kept(). */
+ * rp_chunk_keep() and rp_chunk_unkeep() return the change of budget.kept, modulo SIZE_MAX + 1.
+ * The caller adds up the changes of many chunks for one rp_budget_add_kept(). */
 #ifndef RP_CHUNK_KEEP_H
 #define RP_CHUNK_KEEP_H
 

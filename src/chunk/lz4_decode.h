@@ -8,18 +8,18 @@
  *              including the first that is not 255
  *
  * This decoder refuses an offset of 0, which the format forbids. The decoder of liblz4 accepts
- * it and copies uninitialised memory: the first bytes of a block that is decoded as a whole may
- * then differ from the same bytes decoded alone.
+ * such an offset and copies uninitialised memory. So with liblz4, decoding a whole block and
+ * decoding only its beginning could give different bytes.
  *
- * A pure function: bytes in, bytes out, every length checked before it is used. */
+ * A pure function over bytes. Every length is checked before it is used. */
 #ifndef RP_CHUNK_LZ4_DECODE_H
 #define RP_CHUNK_LZ4_DECODE_H
 
 #include "reprise/status.h"
 
-/* Writes the first `want` of `raw_bytes` decoded bytes to `dst`, which has room for `want` and
- * is never written past that. RP_CORRUPT (the contents of `dst` are undefined) if the block is
- * malformed, too short, or, when all bytes are requested, too long. */
+/* Writes the first `want` of `raw_bytes` decoded bytes to `dst`, and never more: `dst` needs
+ * room for `want` bytes. RP_CORRUPT, with undefined contents of `dst`, if the block is
+ * malformed or too short; if all bytes are requested, also if the block is too long. */
 RP_NODISCARD rp_status rp_lz4_decode(const uint8_t *src, size_t size, size_t raw_bytes,
                                      uint8_t *dst, size_t want);
 

@@ -8,8 +8,9 @@
 
 #include "reprise/tensor.h"
 
-/* Returns RP_OK if dtype and shape of column `index` fit `expected`, whose name (NULL is fine)
- * is the name of the column; else RP_INVALID with that text. */
+/* Returns RP_OK if `dtype` and `shape`, those of column `index`, fit `expected`. Otherwise
+ * returns RP_INVALID with this text. The name of the column is expected->name, which may be
+ * NULL. */
 RP_NODISCARD rp_status rp_column_match(size_t index, rp_dtype dtype, const rp_shape *shape,
                                        const rp_spec *expected, rp_error *err);
 

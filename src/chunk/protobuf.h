@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protocol buffers: reading a message field by field, and writing fields.
+/* Protocol buffers: functions that read a message field by field, and functions that write
+ * fields.
  *
  *   message   field*
  *   field     tag (varint: number << 3 | type), then
  *             type 0  varint            type 1  8 bytes
  *             type 2  varint n, n bytes type 5  4 bytes
  *
- * Reading is a pure function of the bytes: it never recurses (the caller opens a submessage
- * with another reader), never reads past the end, and refuses groups (types 3 and 4), which are
- * obsolete. The caller ignores fields with a number or type that it does not know. */
+ * Reading is a pure function over the bytes. It never recurses: the caller opens a submessage
+ * with another reader. It never reads past the end. It refuses groups (types 3 and 4), which
+ * are obsolete. The caller must ignore fields with a number or type that it does not know. */
 #ifndef RP_CHUNK_PROTOBUF_H
 #define RP_CHUNK_PROTOBUF_H
 
@@ -29,8 +30,8 @@ typedef enum rp_pb_type {
 typedef struct rp_pb_field {
     uint32_t number; /* >= 1 */
     rp_pb_type type;
-    uint64_t value;      /* for the three number types */
-    const uint8_t *data; /* for RP_PB_BYTES, with `size`; borrowed */
+    uint64_t value;      /* valid for the three number types */
+    const uint8_t *data; /* `data` and `size` are valid for RP_PB_BYTES; borrowed */
     size_t size;
 } rp_pb_field;
 
@@ -39,7 +40,8 @@ static inline uint64_t rp_pb_tag(uint32_t number, rp_pb_type type)
     return (uint64_t)number << 3 | (uint64_t)type;
 }
 
-/* The rest of a message. A plain value; borrows the bytes. */
+/* A reader: the part of a message that was not read yet. A plain value, which borrows the
+ * bytes. */
 typedef struct rp_pb_reader {
     const uint8_t *at, *end;
 } rp_pb_reader;
@@ -59,8 +61,8 @@ static inline rp_pb_reader rp_pb_open(const uint8_t *data, size_t size)
  * not be used further. rp_pb_next() reads most fields inline: those with a tag of one byte and
  * a value or length of one or two bytes. It calls rp_pb_next_any() for all others.
  *
- * In shared memory a byte may change at any time. Each byte that decides something is therefore
- * read exactly once, with rp_pb_look(). */
+ * In shared memory a byte may change at any time. Therefore each byte on which a decision
+ * depends is read exactly once, with rp_pb_look(). */
 rp_pb_step rp_pb_next_any(rp_pb_reader *reader, rp_pb_field *field);
 static inline uint8_t rp_pb_look(const uint8_t *at)
 {
@@ -99,8 +101,8 @@ static inline rp_pb_step rp_pb_next(rp_pb_reader *reader, rp_pb_field *field)
     return RP_PB_FIELD;
 }
 
-/* Reads one varint and returns the end of it. NULL if it is cut off at `end`, is longer than
- * ten bytes, or does not fit 64 bits. */
+/* Reads one varint and returns the address after it. NULL if the varint is truncated at `end`,
+ * is longer than ten bytes, or does not fit 64 bits. */
 const uint8_t *rp_pb_read_varint(const uint8_t *at, const uint8_t *end, uint64_t *value);
 
 /* Reads one varint and moves `*at` past it. On failure returns false and leaves `*at`
@@ -134,12 +136,12 @@ static inline bool rp_pb_is(const rp_pb_field *field, uint32_t number, rp_pb_typ
 
 /* Reading fields in the expected order.
  *
- * Writers of protocol buffers usually write the fields in ascending order, each once. In such a
- * message one comparison of the next byte identifies a field whose number is at most 15;
- * `number` must not be larger. If the message has another order or is malformed, a function
- * returns false or bytes are left at the end. The caller then reads the message from its
- * beginning with rp_pb_next(). Always inline, which keeps the reader in registers and halves
- * the time. */
+ * Writers of protocol buffers usually write the fields in ascending order, each field once. In
+ * such a message one comparison of the next byte identifies a field whose number is at most 15;
+ * `number` must not be larger. If the message has another order or is malformed, one of these
+ * functions returns false, or bytes remain at the end. The caller must then read the message
+ * again from its beginning with rp_pb_next(). The functions are always inlined, which keeps the
+ * reader in registers and halves the time. */
 #define RP_PB_INLINE inline __attribute__((always_inline))
 
 static RP_PB_INLINE bool rp_pb_begins(rp_pb_reader *r, uint32_t number, rp_pb_type type)
@@ -166,8 +168,8 @@ static RP_PB_INLINE bool rp_pb_take_bytes(rp_pb_reader *r, rp_pb_reader *bytes)
     return true;
 }
 
-/* Read an optional field: if the next field is not this one, `*value` is 0. False if it is
- * malformed. */
+/* Read an optional field. If the next field has another number, `*value` is 0. False if the
+ * field is malformed. */
 static RP_PB_INLINE bool rp_pb_take_if(rp_pb_reader *r, uint32_t number, uint64_t *value)
 {
     *value = 0;
@@ -187,8 +189,8 @@ static RP_PB_INLINE bool rp_pb_take_double_if(rp_pb_reader *r, uint32_t number, 
     return true;
 }
 
-/* The size of a varint, 1 to 10 bytes: one byte per seven bits, rounded up. 9/64 approximates
- * 1/7. */
+/* Returns the size of a varint, 1 to 10 bytes: one byte per seven bits, rounded up. The code
+ * uses 9/64 as an approximation of 1/7. */
 static inline size_t rp_pb_varint_size(uint64_t value)
 {
     return ((size_t)(63 - __builtin_clzll(value | 1)) * 9 + 73) / 64;
@@ -211,8 +213,8 @@ static inline uint64_t rp_pb_spread56(uint64_t v)
     return (v & 0x007f007f007f007f) | (v & 0x3f803f803f803f80) << 1;
 }
 
-/* Writes a varint and returns the end of it. Writes large values, such as keys, eight bytes at
- * once. */
+/* Writes a varint and returns the address after it. Of large values, such as keys, it writes
+ * eight bytes at once. */
 static inline uint8_t *rp_pb_put_varint(uint8_t *at, uint64_t value)
 {
     if (value >= (uint64_t)1 << 56) {
@@ -228,15 +230,15 @@ static inline uint8_t *rp_pb_put_varint(uint8_t *at, uint64_t value)
     return at;
 }
 
-/* Writes eight bytes and returns the end of them. */
+/* Writes eight bytes and returns the address after them. */
 static inline uint8_t *rp_pb_put_fixed64(uint8_t *at, uint64_t value)
 {
     rp_pb_store64(at, value);
     return at + 8;
 }
 
-/* The size of a whole field: a varint with its tag, or `size` bytes with their tag and
- * length. */
+/* Return the size of a whole field: of a varint with its tag, or of `size` bytes with their tag
+ * and length. */
 static inline size_t rp_pb_varint_field_size(uint32_t number, uint64_t value)
 {
     return rp_pb_varint_size(rp_pb_tag(number, RP_PB_VARINT)) + rp_pb_varint_size(value);
@@ -247,7 +249,8 @@ static inline size_t rp_pb_bytes_field_size(uint32_t number, size_t size)
     return rp_pb_varint_size(rp_pb_tag(number, RP_PB_BYTES)) + rp_pb_varint_size(size) + size;
 }
 
-/* Write a varint field, or the tag and length of `size` bytes, and return the end of it. */
+/* Write a varint field, or the tag and the length of a field of `size` bytes. Return the
+ * address after the written bytes. */
 static inline uint8_t *rp_pb_put_varint_field(uint8_t *at, uint32_t number, uint64_t value)
 {
     return rp_pb_put_varint(rp_pb_put_varint(at, rp_pb_tag(number, RP_PB_VARINT)), value);

@@ -12,12 +12,12 @@
  * than `length`, the `offset` bytes before `dst` are a pattern that is written repeatedly. All
  * `room` (>= length) bytes at `dst` may be written. `length` may be 0 only if `room` is 0.
  *
- * Copies of up to 64 bytes are made in blocks of 16, each one load and one store. The last
- * block may write up to 15 bytes beyond `length`; if `room` has no space for these, single
- * bytes are copied. A block must not read bytes that it writes. So if `offset` is less than 16,
- * the first 16 bytes are written one by one, and for the rest `offset` is replaced by its
- * smallest multiple that is 16 or more. Longer copies use memcpy() and double the length of the
- * pattern each time. */
+ * Copies of up to 64 bytes are made in blocks of 16 bytes, each with one load and one store.
+ * The last block may write up to 15 bytes beyond `length`. If `room` has no space for these,
+ * single bytes are copied. A block must not read bytes that it writes. So if `offset` is less
+ * than 16, the first 16 bytes are written one by one, and for the rest `offset` is replaced by
+ * its smallest multiple that is at least 16. Longer copies use memcpy() and double the length
+ * of the pattern each time. */
 static inline void rp_repeat(uint8_t *dst, size_t offset, size_t length, size_t room)
 {
     static const uint8_t whole_patterns[16] = {0,  16, 16, 18, 16, 20, 18, 21,

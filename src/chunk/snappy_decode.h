@@ -8,31 +8,30 @@
  *             10  copy      length - 1 in the upper six bits, offset in two bytes
  *             11  copy      the same, offset in four bytes
  *
- * Pure functions: bytes in, bytes out, every length checked before it is used. */
+ * Pure functions over bytes. Every length is checked before it is used. */
 #ifndef RP_CHUNK_SNAPPY_DECODE_H
 #define RP_CHUNK_SNAPPY_DECODE_H
 
 #include "reprise/status.h"
 
-/* Reads the varint at the beginning. Writes the decoded length to `*raw_bytes` and the size of
- * the varint to `*head_bytes`. False if the varint is cut off or does not fit 32 bits. */
+/* Reads the varint at the beginning. Sets `*raw_bytes` to the decoded length and `*head_bytes`
+ * to the size of the varint. False if the varint is truncated or does not fit 32 bits. */
 bool rp_snappy_head(const uint8_t *src, size_t size, size_t *raw_bytes, size_t *head_bytes);
 
-/* If the block is one literal that holds all `raw_bytes` bytes and ends the block, returns
- * their address. Otherwise returns NULL. Reads ten bytes at most. */
+/* If the whole block is one literal of `raw_bytes` bytes, returns the address of these bytes.
+ * Otherwise returns NULL. Reads at most ten bytes. */
 const uint8_t *rp_snappy_literal(const uint8_t *src, size_t size, size_t raw_bytes);
 
-/* The size of the header of a block that is one literal of `raw_bytes` (< 2^32) bytes: the
- * varint and the tag. */
+/* Returns the size of the header (varint and tag) of a block that is one literal of `raw_bytes`
+ * (< 2^32) bytes. */
 size_t rp_snappy_literal_head_size(size_t raw_bytes);
-/* Writes that header and returns the end of it. */
+/* Writes this header and returns the address after it. */
 uint8_t *rp_snappy_put_literal_head(uint8_t *at, size_t raw_bytes);
 
-/* Writes the first `want` of `raw_bytes` decoded bytes to `dst`, which has room for `want` and
- * is never written past that. RP_CORRUPT (the contents of `dst` are undefined) if the block
- * does not declare `raw_bytes`, is malformed, too short, or, when all bytes are requested, too
- * long.
- */
+/* Writes the first `want` of `raw_bytes` decoded bytes to `dst`, and never more: `dst` needs
+ * room for `want` bytes. RP_CORRUPT, with undefined contents of `dst`, if the block does not
+ * declare `raw_bytes`, is malformed, or is too short; if all bytes are requested, also if the
+ * block is too long. */
 RP_NODISCARD rp_status rp_snappy_decode(const uint8_t *src, size_t size, size_t raw_bytes,
                                         uint8_t *dst, size_t want);
 

@@ -2,8 +2,8 @@
 /* String columns, in the two formats that TensorFlow writes.
  *
  *   list      varint32 length x n | bytes of element 0 | bytes of element 1 | ...
- *   values    a TensorProto with a field 8 for each element; missing elements equal the last
- *             one, and if there is none, every element is empty
+ *   values    a TensorProto with a field 8 for each element. Elements that are missing at the
+ *             end equal the last one present; if there is none, every element is empty
  *
  * Pure functions of the bytes. */
 #ifndef RP_CHUNK_STRING_LIST_H
@@ -11,8 +11,8 @@
 
 #include "reprise/tensor.h"
 
-/* Reads a list of exactly `count` elements that fills `size` bytes. Writes them to `out`,
- * borrowed from `list`; with `out` NULL it only checks. RP_CORRUPT. */
+/* Reads a list of exactly `count` elements that fills `size` bytes. Writes the elements,
+ * borrowed from `list`, to `out`. If `out` is NULL, only checks the list. RP_CORRUPT. */
 RP_NODISCARD rp_status rp_string_list_get(const uint8_t *list, size_t size, size_t count,
                                           rp_string *out);
 
@@ -20,8 +20,9 @@ RP_NODISCARD rp_status rp_string_list_get(const uint8_t *list, size_t size, size
 RP_NODISCARD rp_status rp_string_values_get(const uint8_t *tensor, size_t size, size_t count,
                                             rp_string *out);
 
-/* Checks the elements of a TensorProto like rp_string_values_get(), and computes the sum of
- * their bytes, including missing elements. RP_CORRUPT; RP_NO_RESOURCE if the sum overflows. */
+/* Checks the elements of a TensorProto as rp_string_values_get() does, and sets `*bytes` to the
+ * sum of their bytes, including missing elements. RP_CORRUPT; RP_NO_RESOURCE if the sum
+ * overflows. */
 RP_NODISCARD rp_status rp_string_values_measure(const uint8_t *tensor, size_t size,
                                                 size_t count, size_t *bytes);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Templates of chunks. Consecutive chunks of a writer with one uncompressed column differ only
- * in the head of the message (key and range) and in the rows. A template stores the rest of
- * such a message and the result of parsing it. Building or parsing the next chunk then takes a
- * copy and two comparisons instead of a walk through the message.
+/* Templates of chunks. If a writer's chunks have one uncompressed column, their messages differ
+ * only in the head (key and range of steps) and in the rows. A template stores the rest of such
+ * a message and the result of parsing it. With it, the next chunk is built or parsed by a copy
+ * and two comparisons instead of a walk through the message.
  *
  *   | head | before | rows | after |
  *
@@ -23,10 +23,10 @@ typedef struct rp_chunk_template {
     uint8_t before[RP_TEMPLATE_BYTES], after[RP_TEMPLATE_BYTES];
     rp_codec codec;
     rp_chunk_column column;
-    rp_column_place place; /* offsets from the end of the head */
+    rp_column_place place; /* its offsets count from the end of the head */
 } rp_chunk_template;
 
-/* Makes the template match chunks like `chunk`. Does nothing if the chunk is not suitable. */
+/* Makes the template match chunks like `chunk`. If the chunk is not suitable, does nothing. */
 void rp_chunk_template_set(rp_chunk_template *template, const rp_chunk *chunk);
 
 /* Makes a chunk with this origin and with the template->rows_bytes bytes at `rows`. Returns
@@ -34,8 +34,9 @@ void rp_chunk_template_set(rp_chunk_template *template, const rp_chunk *chunk);
 rp_chunk *rp_chunk_template_make(const rp_chunk_template *template, const rp_allocator *alloc,
                                  const rp_chunk_origin *origin, const uint8_t *rows);
 
-/* Does the same as rp_chunk_parse(), faster if the message matches the template. If it does not
- * match, updates the template. `head` is the result of rp_chunk_wire_peek() for the message. */
+/* Does the same as rp_chunk_parse(), but is faster if the message matches the template. If the
+ * message does not match, updates the template. `head` is the result of rp_chunk_wire_peek()
+ * for the message. */
 RP_NODISCARD rp_status rp_chunk_template_parse(rp_chunk_template *template,
                                                const rp_allocator *alloc, rp_bytes wire,
                                                const rp_chunk_head *head,

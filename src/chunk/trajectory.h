@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The private part of a trajectory, for tables and decoders. A trajectory is one allocation,
- * and small, since every item has one: the shape and dtype of a column are not stored, but
- * computed from its chunks on demand.
+/* The private part of a trajectory, for tables and decoders. A trajectory is the data of an
+ * item: columns, which refer to rows of chunks. It is one small allocation, since every item
+ * has one: the shape and dtype of a column are not stored, but computed from its chunks when
+ * needed.
  *
  *   | rp_trajectory | chunks x k | extents x n | slices, column by column |
  *
  * Invariants:
- *   J1  chunks holds the chunk of each slice, each once, in order of first appearance;
- *   J2  the extents are contiguous: each begins where the one before it ends;
+ *   J1  `chunks` has the chunks of all slices, each chunk once, in order of first appearance;
+ *   J2  the extents are contiguous: each begins where the previous extent ends;
  *   J3  a column whose extent has is_plain is a single row; the extent has the dtype, the shape
  *       and the address of this row. */
 #ifndef RP_CHUNK_TRAJECTORY_H
@@ -31,30 +32,32 @@ typedef struct rp_slice {
 typedef struct rp_slices {
     const rp_slice *slices;
     size_t slice_count; /* >= 1 */
-    bool squeeze;       /* exactly one row, which the reader sees without the row dimension */
+    bool squeeze; /* the column has exactly one row, which is read without the row dimension */
 } rp_slices;
 
-/* Makes a trajectory. Borrows `columns` and what they point at, and takes a reference of its
- * own to each chunk. Slices are checked against their chunks; the slices of one column must
- * have one dtype and one row shape. Returns owned.
- * RP_INVALID (names column, slice, value and bound), RP_NO_RESOURCE. */
+/* Makes a trajectory. Borrows `columns` and their slices, and takes a reference to each chunk.
+ * Checks the slices against their chunks. All slices of one column must have the same dtype and
+ * row shape. Returns owned. RP_INVALID (names column, slice, value and bound),
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_trajectory_new(const rp_allocator *alloc, const rp_slices *columns,
                                          size_t column_count, rp_trajectory **out,
                                          rp_error *err);
 
-/* The chunks, each once, in order of first appearance. Borrowed. */
+/* Return the number of chunks, and a chunk, borrowed. Each chunk occurs once, in order of first
+ * appearance. */
 size_t rp_trajectory_chunk_count(const rp_trajectory *trajectory);
 rp_chunk *rp_trajectory_get_chunk(const rp_trajectory *trajectory, size_t index);
 
 /* Checks a trajectory against a signature: number of columns, dtypes, shapes. If the signature
- * gives the shape of one step, a column may also be a sequence of such steps: Reverb's
- * `Writer`, the older of its two writers, makes such items.
- * RP_INVALID (names the column, what it has and what was expected). */
+ * has the shape of one step, a column may also be a sequence of such steps: `Writer`, the older
+ * of Reverb's two writers, makes such items. RP_INVALID (names the column, its value and the
+ * expected value). */
 RP_NODISCARD rp_status rp_trajectory_check(const rp_trajectory *trajectory,
                                            const rp_signature *signature, rp_error *err);
 
 /* The slices of a column. A column is plain if its row can be read without reading the header
- * of its chunk first. Then the extent has the dtype, shape and address of the row. Plain means:
+ * of its chunk first: the extent has the dtype, shape and address of the row. A column is plain
+ * if all of these are true:
  *
  *   - the column is one row, a scalar or a vector that has an rp_row_kind();
  *   - the row is stored uncompressed, in the allocation of the rp_chunk itself;
@@ -63,9 +66,9 @@ typedef struct rp_extent {
     uint32_t first_slice : 21;
     uint32_t squeeze : 1;
     uint32_t is_plain : 1;
-    uint32_t more; /* not plain: the number of slices. Plain: there is one slice; the upper 16
-                      bits are the rp_row_kind() of the row, the lower 16 bits how many bytes
-                      after the rp_chunk it begins */
+    uint32_t more; /* if not plain: the number of slices. If plain, there is one slice: the
+                      upper 16 bits are the rp_row_kind() of the row, and the lower 16 bits are
+                      the distance in bytes from the rp_chunk to the row */
 } rp_extent;
 
 static_assert(2 * RP_MAX_SLICES <= 1 << 21, "first_slice has 21 bits");
@@ -77,8 +80,9 @@ static inline uint32_t rp_extent_slices(const rp_extent *extent)
 
 static_assert(RP_UINT4 < 32, "the largest dtype fits into the 5 bits of a row kind");
 
-/* The kind of a row: dtype and shape, if it is a scalar or a vector with fewer than 2^10
- * elements; 0 otherwise. Rows of one kind have the same dtype and shape. */
+/* Returns the kind of a row, a number for its dtype and shape, if the row is a scalar or a
+ * vector with fewer than 2^10 elements; otherwise 0. Rows of one kind have the same dtype and
+ * shape. */
 static inline uint32_t rp_row_kind(rp_dtype dtype, int32_t rank, const int64_t *dims)
 {
     uint32_t base = (uint32_t)dtype << 11;
@@ -90,11 +94,11 @@ static inline uint32_t rp_row_kind(rp_dtype dtype, int32_t rank, const int64_t *
 }
 
 enum {
-    /* The slot of an item and its entries in the key map and in both selectors, whose arrays
-     * may be twice as large as what is in use. */
+    /* Bytes of the slot of an item and its entries in the key map and in both selectors. The
+     * arrays of these may be twice as large as the part in use. */
     RP_ITEM_INDEX_BYTES = 192,
-    /* The cost of an item besides its chunks, columns and slices: these indexes, and the header
-     * of its trajectory. */
+    /* Bytes of an item without its chunks, columns and slices: RP_ITEM_INDEX_BYTES, and the
+     * header of its trajectory. */
     RP_ITEM_FIXED_BYTES = 248,
 };
 
@@ -102,34 +106,36 @@ struct rp_trajectory {
     rp_refcount refs;
     uint32_t chunk_count;
     uint16_t column_count; /* <= RP_MAX_COLUMNS */
-    uint16_t slice_image;  /* an upper bound on the bytes of a slice in a checkpoint, averaged
-                              over the slices of the trajectory; in sixteenths of a byte */
-    uint32_t item_cost;    /* bytes that an item adds towards byte limits, without its chunks */
-    size_t cost;           /* item_cost and the cost of its chunks, each once */
-    size_t bytes;          /* wire bytes of the chunks */
+    uint16_t slice_image;  /* upper bound of the mean size of a slice of this trajectory in a
+                              checkpoint, in sixteenths of a byte */
+    /* Bytes with which an item counts against byte limits, without its chunks. */
+    uint32_t item_cost;
+    size_t cost;  /* item_cost plus the cost of each of its chunks */
+    size_t bytes; /* sum of the wire bytes of the chunks */
     rp_allocator alloc;
-    rp_chunk *chunks[]; /* one reference each; each chunk once */
+    rp_chunk *chunks[]; /* a reference to each; each chunk occurs once */
 };
 
-/* At most how many bytes a checkpoint takes for parts of an item (durable/format/image.h). */
+/* Upper bounds of the bytes that parts of an item take in a checkpoint
+ * (durable/format/image.h). */
 enum {
     RP_IMAGE_ITEM_BYTES = 54, /* state, key, priority, time, sequence, turn, times sampled,
                                  number of columns: 1 + 8 + 8 + 10 + 10 + 10 + 5 + 2 */
-    RP_IMAGE_SETS_BYTES = 10, /* the slot of the item, in the manifest's lists of the dense sets
-                                 (dense_set.h) of sampler and remover: 5 + 5 */
+    RP_IMAGE_SETS_BYTES = 10, /* the slot of the item in the manifest, in the lists of the dense
+                                 sets (dense_set.h) of sampler and remover: 5 + 5 */
     RP_IMAGE_CHUNK_BYTES = 15, /* a location: segment, offset, size */
-    RP_IMAGE_INDEX_BYTES = 5,  /* the reference of a slice to its chunk; it takes only one byte
-                                  if the slice before has the same chunk */
-    RP_IMAGE_PARTS = 16,       /* the units of slice_image in a byte */
-    /* A slot without an item: 6 bytes for the slot, and 2 for its part of what each block of
-     * 256 slots has, a header and an entry in the manifest. Also counted for a slot with an
-     * item. */
+    RP_IMAGE_INDEX_BYTES = 5,  /* the reference of a slice to its chunk; only one byte if the
+                                  previous slice has the same chunk */
+    RP_IMAGE_PARTS = 16,       /* slice_image counts in units of 1/16 byte */
+    /* A slot without an item: 6 bytes for the slot, and 2 bytes for its part of the header of
+     * its block (256 slots) and of the block's entry in the manifest. A slot with an item
+     * counts these too. */
     RP_IMAGE_SLOT_BYTES = 8,
 };
 
-/* At most how many bytes a checkpoint takes for an item over this trajectory: the item in its
- * block, and its entries in the manifest. The number of slices of a column takes one byte, and
- * another byte from 64 slices on. */
+/* Returns an upper bound of the bytes that an item with this trajectory takes in a checkpoint:
+ * the item in its block, and its entries in the manifest. The number of slices of a column
+ * takes one byte; from 64 slices on it takes another byte. */
 static inline uint64_t rp_trajectory_image(const rp_trajectory *t)
 {
     const uint32_t least = RP_ITEM_FIXED_BYTES + sizeof(rp_chunk *) + sizeof(rp_extent) +
@@ -153,7 +159,7 @@ static inline const rp_extent *rp_trajectory_extents(const rp_trajectory *t)
     return (const rp_extent *)(const void *)(t->chunks + t->chunk_count);
 }
 
-/* The slices of column `index`, which must exist. */
+/* Returns the slices of column `index`, which must exist. */
 static inline rp_slices rp_trajectory_slices(const rp_trajectory *t, size_t index)
 {
     const rp_extent *extents = rp_trajectory_extents(t), *extent = &extents[index];
@@ -173,15 +179,15 @@ RP_NODISCARD rp_status rp_trajectory_column_check(size_t index,
 /* A limit on the decoded size of a trajectory. */
 typedef struct rp_decoded_limit {
     size_t bytes;
-    const char *setting; /* the setting to raise, for the error text */
+    const char *setting; /* for the error text: name of the setting that can be raised */
 } rp_decoded_limit;
 
-/* Returns an upper bound on the bytes of the strings of a column. It adds, for each slice, the
- * bytes of all strings in the chunk's column from which the slice is, even of those outside the
- * slice. SIZE_MAX if the sum is too large. */
+/* Returns an upper bound of the bytes of the strings of a column. For each slice it adds the
+ * bytes of all strings in the chunk's column, even of strings outside the slice. SIZE_MAX if
+ * the sum is too large. */
 size_t rp_slices_string_bytes(const rp_slices *column);
 
-/* The number of slices of all columns. */
+/* Returns the number of slices of all columns. */
 static inline size_t rp_trajectory_slice_count(const rp_trajectory *trajectory)
 {
     const rp_extent *last = rp_trajectory_extents(trajectory) + trajectory->column_count - 1;
@@ -190,23 +196,23 @@ static inline size_t rp_trajectory_slice_count(const rp_trajectory *trajectory)
 }
 
 /* As rp_trajectory_new(), but takes no references to the chunks. Before the trajectory is
- * dropped, the caller transfers its own references, or calls rp_trajectory_hold(). `limit`
- * (may be NULL) bounds the decoded size: the sum over all rows, each at least 1 byte, plus the
- * bytes of all strings.
- * RP_NO_RESOURCE (also if over `limit`), RP_INVALID. */
+ * dropped, the caller must transfer its own references, or call rp_trajectory_hold(), which
+ * takes references. `limit` (may be NULL) bounds the decoded size: the bytes of all rows, where
+ * a row counts as at least 1 byte, plus the bytes of all strings. RP_NO_RESOURCE (also if over
+ * `limit`), RP_INVALID. */
 RP_NODISCARD rp_status rp_trajectory_new_unheld(const rp_allocator *alloc,
                                                 const rp_slices *columns, size_t column_count,
                                                 const rp_decoded_limit *limit,
                                                 rp_trajectory **out, rp_error *err);
 void rp_trajectory_hold(rp_trajectory *trajectory);
 
-/* Makes a copy of a trajectory with other chunks: `chunks` has one for each chunk of the
- * trajectory, in order, with the same columns, shapes and dtypes. Takes references to them.
- * Returns owned, or NULL if there is no memory. */
+/* Makes a copy of a trajectory with other chunks: `chunks` must have, for each chunk of the
+ * trajectory, in order, a chunk with the same columns, shapes and dtypes. Takes references to
+ * these chunks. Returns owned, or NULL if there is no memory. */
 rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory *trajectory,
                                   rp_chunk *const *chunks);
 
-/* Takes or drops `count` references at once. */
+/* Take or drop `count` references at once. */
 static inline rp_trajectory *rp_trajectory_ref_many(rp_trajectory *trajectory, uint32_t count)
 {
     rp_refcount_add(&trajectory->refs, count);

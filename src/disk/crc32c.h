@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels of rp_crc32c() (record.h), one for each kind of processor support. All give the
- * same results. A kernel takes and returns the raw state, which is the complement of the
- * checksum.
+/* The kernels of rp_crc32c() (record.h), one for each set of processor instructions. All
+ * compute the same result. A kernel takes and returns the raw state, which is the bitwise
+ * complement of the checksum.
  *
  * The polynomial is Castagnoli's, 0x1edc6f41, bits reflected, as in RFC 3720 (appendix B.4). */
 #ifndef RP_DISK_CRC32C_H
@@ -12,7 +12,7 @@
 
 typedef uint32_t rp_crc32c_kernel(uint32_t state, const uint8_t *data, size_t size);
 
-rp_crc32c_kernel rp_crc32c_plain; /* by tables, eight bytes a step */
+rp_crc32c_kernel rp_crc32c_plain; /* table look-ups, eight bytes per step */
 #if defined(__x86_64__)
 rp_crc32c_kernel rp_crc32c_sse42; /* needs SSE4.2 and PCLMULQDQ */
 #elif defined(__aarch64__)

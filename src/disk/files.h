@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file layer. Durability accesses the disk only through these calls, on paths below one
- * directory. So a test can replace the disk by a simulated one that fails, fills up, loses what
- * was not synced and damages what it keeps.
+/* The file layer. All code that stores data on disk uses only these calls, on paths below one
+ * directory. So a test can replace the disk by a simulated disk that fails, becomes full, loses
+ * data that was not synced, or damages data.
  *
- * Paths are relative and made by this program ("seg/0000000000000001"), never by a peer. Any
- * thread may call; on one rp_file, reads may run beside one writer.
+ * Paths are relative. This program makes them ("seg/0000000000000001"), never a peer. Any
+ * thread may call these functions. On one rp_file, any number of reads and one write may run at
+ * the same time.
  *
  * Statuses: RP_NOT_FOUND, RP_EXISTS, RP_NO_RESOURCE (disk full, quota, descriptors, memory),
  * RP_UNAVAILABLE (any other system error, e.g. EIO, EROFS), RP_INVALID. The error text names
@@ -28,8 +29,8 @@ typedef struct rp_read_part {
 
 typedef enum rp_open_how {
     RP_OPEN_READ = 0,   /* must exist */
-    RP_OPEN_CREATE = 1, /* must not exist; for writing and reading */
-    RP_OPEN_WRITE = 2,  /* must exist; for writing and reading */
+    RP_OPEN_CREATE = 1, /* must not exist; opened for writing and reading */
+    RP_OPEN_WRITE = 2,  /* must exist; opened for writing and reading */
 } rp_open_how;
 
 typedef struct rp_files_ops {
@@ -37,7 +38,8 @@ typedef struct rp_files_ops {
                       rp_error *err);
     /* Closes the handle. Does not sync. */
     void (*close)(rp_file *file);
-    /* Writes all parts at `offset`. After a failure any part of them may have been written. */
+    /* Writes all parts, one after another, at `offset`. After a failure any part of the bytes
+     * may have been written. */
     rp_status (*write)(rp_file *file, uint64_t offset, const rp_bytes *parts, size_t count,
                        rp_error *err);
     /* Reads up to `size` bytes; `*got` is less only at the end of the file. */
@@ -46,22 +48,23 @@ typedef struct rp_files_ops {
     /* As `read`, but fills `count` <= RP_MAX_READ_PARTS parts, one after another. */
     rp_status (*read_into)(rp_file *file, uint64_t offset, const rp_read_part *parts,
                            size_t count, size_t *got, rp_error *err);
-    /* fdatasync. After a failure, bytes that were not synced before must never be trusted. */
+    /* Calls fdatasync(). After a failure the caller must never rely on bytes that were not
+     * synced before. */
     rp_status (*sync)(rp_file *file, rp_error *err);
-    /* Asks the kernel to begin writing these bytes to the disk, so that a later sync has less
-     * to do. Guarantees nothing and reports no error: sync does. May be NULL. */
+    /* Asks the kernel to begin writing these bytes to the disk, so that a later `sync` has less
+     * to do. Guarantees nothing and reports no error. May be NULL. */
     void (*start_sync)(rp_file *file, uint64_t offset, uint64_t size);
     rp_status (*size)(rp_file *file, uint64_t *out, rp_error *err);
     rp_status (*truncate)(rp_file *file, uint64_t size, rp_error *err);
-    /* Makes the file `size` bytes long and allocates disk space for all of them. After a
-     * failure some may be allocated. May be NULL, together with `space`. */
+    /* Makes the file `size` bytes long and allocates disk space for all of it. After a failure
+     * a part may be allocated. `allocate` and `space` may both be NULL. */
     rp_status (*allocate)(rp_file *file, uint64_t size, rp_error *err);
-    /* Gets the size of the file system, and how much of it this process can still use. May be
-     * NULL. */
+    /* Sets `*total` to the size of the file system, and `*available` to the bytes that this
+     * process can still use. */
     rp_status (*space)(rp_files *fs, uint64_t *total, uint64_t *available, rp_error *err);
 
-    /* Renames `from` to `to` and replaces a file of that name. Durable after sync_directory of
-     * the directories of both. */
+    /* Renames `from` to `to` and replaces an existing file `to`. The rename is durable after
+     * sync_directory of both directories. */
     rp_status (*rename)(rp_files *fs, const char *from, const char *to, rp_error *err);
     rp_status (*remove)(rp_files *fs, const char *path, rp_error *err);
     /* Creates a directory. RP_OK if it exists already. */
@@ -71,9 +74,9 @@ typedef struct rp_files_ops {
     /* Calls `each` with the name of every entry, in any order. */
     rp_status (*list)(rp_files *fs, const char *path, void (*each)(void *ctx, const char *name),
                       void *ctx, rp_error *err);
-    /* Locks the file `path` for this process until the rp_files are freed. RP_PRECONDITION:
-     * another process has the lock; the error text names its process id, which is in the file.
-     */
+    /* Locks the file `path` for this process until the rp_files are freed. RP_PRECONDITION if
+     * another process has the lock; the error text has the id of that process, which is read
+     * from the file. */
     rp_status (*lock)(rp_files *fs, const char *path, rp_error *err);
     void (*free)(rp_files *fs);
 } rp_files_ops;
@@ -87,8 +90,8 @@ struct rp_file {
     rp_files *files;
 };
 
-/* Opens the files of the operating system below `directory`, which is created if its parent
- * exists. Paths that lead outside of it, and symbolic links below it, are refused. Returns
+/* Opens the files of the operating system below `directory`. If only its parent exists, creates
+ * `directory`. Paths that lead outside of it, and symbolic links below it, are refused. Returns
  * owned: files->ops->free(). */
 RP_NODISCARD rp_status rp_files_open_directory(const rp_allocator *alloc, const char *directory,
                                                rp_files **out, rp_error *err);

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inspects a data directory that another process may be using: never creates or changes it, and
- * never holds its lock beyond one call. */
+/* Inspects a data directory that another process may be using. These functions never create or
+ * change the directory, and never hold its lock beyond one call. */
 #ifndef RP_DISK_FILES_READ_ONLY_H
 #define RP_DISK_FILES_READ_ONLY_H
 
 #include "disk/files.h"
 
 /* Opens the files below an existing directory for reading. Calls that would rename, remove,
- * sync or lock succeed and do nothing, so that recovery, which removes left-over files, can run
- * on them. Creating a file fails with RP_UNAVAILABLE. Returns owned.
- * RP_NOT_FOUND, RP_UNAVAILABLE, RP_NO_RESOURCE. */
+ * sync or lock succeed and do nothing. So recovery, which removes left-over files, can run on
+ * these files. Creating a file fails with RP_UNAVAILABLE. Returns owned. RP_NOT_FOUND,
+ * RP_UNAVAILABLE, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_files_open_read_only(const rp_allocator *alloc, const char *directory,
                                                rp_files **out, rp_error *err);
 
-/* Returns the id of the process that holds the lock `path`, 0 if no process holds it, or -1 if
- * it is held but the file does not contain an id.
- * Takes the lock shared, if it is free, for the time of the call. */
+/* Returns the id of the process that holds the lock file `path`. Returns 0 if no process holds
+ * it, and -1 if it is held but the file contains no id. If the lock is free, this call takes it
+ * in shared mode until it returns. */
 int64_t rp_files_locked_by(const char *directory, const char *path);
 
-/* The time at which a file was last written, by the wall clock. Returns false if it is unknown.
- */
+/* Sets `*wall_ns` to the time at which a file was last written, by the wall clock. Returns
+ * false if it is unknown. */
 bool rp_files_modified(const char *directory, const char *path, int64_t *wall_ns);
 
-/* 1 if the directory has entries, 0 if it is empty, -1 if it does not exist. */
+/* Returns 1 if the directory has entries, 0 if it is empty, -1 if it does not exist. */
 int rp_files_occupied(const char *directory);
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what a failing disk still gives. */
+/* Reads from a failing disk what can still be read. */
 #ifndef RP_DISK_FILES_SALVAGE_H
 #define RP_DISK_FILES_SALVAGE_H
 
 #include "disk/files.h"
 
-/* Returns the files of `inner`, which it takes over, with two differences:
+/* Takes ownership of `inner` and returns files that behave like it, with two differences:
  *
  *   - a read that fails is repeated in pieces of RP_SALVAGE_BYTES. A piece that cannot be read
- *     is zeros: the checksums of records find the damage, and the data around it is kept;
+ *     becomes zeros: checksums of records detect the damage, and the data around it is kept;
  *   - a file that cannot be opened for reading, or of which no piece can be read, fails with
  *     RP_CORRUPT instead of RP_UNAVAILABLE, so that it counts as damaged.
  *
- * Returns owned. RP_NO_RESOURCE; then `inner` is not taken over. */
+ * Returns owned. RP_NO_RESOURCE; in that case the caller keeps `inner`. */
 RP_NODISCARD rp_status rp_files_salvage(const rp_allocator *alloc, rp_files *inner,
                                         rp_files **out, rp_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* XXH3-128 of a stream of bytes. One thread at a time. */
+/* Computes the hash XXH3-128 of a stream of bytes. One thread at a time. */
 #ifndef RP_DISK_HASH_H
 #define RP_DISK_HASH_H
 
@@ -9,13 +9,13 @@ enum { RP_HASH_BYTES = 16 };
 
 typedef struct rp_hash rp_hash;
 
-/* Starts with no bytes. NULL if there is no memory. Returns owned. */
+/* Makes the state of a hash, for an empty stream. NULL if there is no memory. Returns owned. */
 rp_hash *rp_hash_new(const rp_allocator *alloc);
 void rp_hash_free(rp_hash *hash); /* NULL is fine */
 
-/* Starts again with no bytes. */
+/* Starts again with an empty stream. */
 void rp_hash_reset(rp_hash *hash);
-/* Adds bytes. */
+/* Appends bytes to the stream. */
 void rp_hash_update(rp_hash *hash, const void *data, size_t size);
 /* Copies the state of `from` to `to`. */
 void rp_hash_copy(rp_hash *to, const rp_hash *from);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal file that is being written. One thread.
+/* The journal file that is being written. Only the journal thread uses it. The LSN (log
+ * sequence number) of a record is its number in the journal.
  *
  * Invariants:
  *
- *   J1  a file holds records with ascending LSNs from `first` on, each chained to the record
- *       before it;
- *   J2  when a file has its name, every record before `first` is on stable storage, or the
- *       RP_RECORD_LOST of the file is. A file that replaces a condemned one (which was closed
- *       because of J3) has every record of that file, since these may have been acknowledged;
- *   J3  nothing is appended to a file once it is known that a sync of it has failed, or that a
- *       write has failed for another reason than a full disk (`is_bad`), and such a file is not
- *       synced again;
+ *   J1  a file holds records with ascending LSNs from `first` on; each record has the checksum
+ *       of the previous one (rp_record.before);
+ *   J2  when a file has its final name, every record before `first` is on stable storage, or
+ *       the RP_RECORD_LOST of the file is. A file that replaces a condemned file (see J3) has
+ *       every record of that file, since these records may have been acknowledged;
+ *   J3  a file is bad (`is_bad`) when a sync of it has failed, or when a write has failed for
+ *       another reason than a full disk. Nothing is appended to a bad file, and it is not
+ *       synced again: it is condemned, which means that it is closed and replaced;
  *   J4  synced data ends at a sector boundary, so that no later write touches a sector that
  *       holds acknowledged data. */
 #ifndef RP_DISK_JOURNAL_FILE_H
@@ -24,19 +25,19 @@ enum { RP_JOURNAL_SECTOR = 512 };
 typedef struct rp_journal_file {
     rp_file *handle; /* NULL: no file is open */
     uint64_t first;  /* LSN of the first record */
-    uint64_t offset; /* of the next write */
-    uint32_t crc;    /* of the header of the last record written */
+    uint64_t offset; /* offset of the next write */
+    uint32_t crc;    /* header checksum of the last record written */
     uint64_t records;
     bool is_named;  /* its directory entry is synced */
     bool is_hidden; /* it has its temporary name */
-    bool is_bad;    /* to be condemned (J3) */
-    bool is_full;   /* the last write failed: the disk is full, or has no inode for a file */
+    bool is_bad;    /* nothing more may be written (J3) */
+    bool is_full;   /* the last write failed because the disk is full or has no free inode */
 } rp_journal_file;
 
-/* The bytes of the next write. */
+/* The bytes of the next write to the file. */
 typedef struct rp_journal_piece {
     rp_buf bytes;
-    uint32_t crc; /* of the header of the last record */
+    uint32_t crc; /* header checksum of the last record */
     uint64_t records;
     bool says_lost; /* contains RP_RECORD_LOST */
 } rp_journal_piece;
@@ -46,8 +47,8 @@ typedef struct rp_journal_piece {
 RP_NODISCARD rp_status rp_journal_piece_begin(rp_journal_piece *piece,
                                               const rp_journal_file *file, uint64_t first,
                                               const rp_store_id *store);
-/* Adds a record whose payload o->encode makes of the raw record. RP_NO_RESOURCE, with the piece
- * unchanged. */
+/* Adds a record. o->encode makes its payload from the raw record. RP_NO_RESOURCE, with the
+ * piece unchanged. */
 RP_NODISCARD rp_status rp_journal_piece_add(rp_journal_piece *piece,
                                             const rp_journal_options *o, rp_record_kind kind,
                                             uint64_t number, const void *raw, size_t size);
@@ -55,27 +56,27 @@ RP_NODISCARD rp_status rp_journal_piece_add(rp_journal_piece *piece,
 RP_NODISCARD rp_status rp_journal_piece_pad(rp_journal_piece *piece,
                                             const rp_journal_file *file, uint64_t number);
 
-/* Appends a piece to the file. If none is open, creates one, under the temporary name if
- * `hide`. After a failure: if the file is bad, condemn it; otherwise the disk was full and the
- * file is unchanged. */
+/* Appends a piece to the file. If no file is open, creates one, with the temporary name if
+ * `hide` is set. After a failure the caller must condemn the file if it is bad. Otherwise the
+ * disk was full, and the file is unchanged. */
 RP_NODISCARD rp_status rp_journal_file_write(rp_journal_file *file, const rp_journal_options *o,
                                              uint64_t first, bool hide,
                                              const rp_journal_piece *piece, rp_error *err);
 /* Syncs a hidden file and renames it to its final name. */
 RP_NODISCARD rp_status rp_journal_file_reveal(rp_journal_file *file,
                                               const rp_journal_options *o, rp_error *err);
-/* Syncs a file, and its directory unless its entry there is synced (`is_named`). Another thread
- * may append to the file. */
+/* Syncs a file. If `is_named` is false, also syncs the directory, where the entry of the file
+ * is not synced yet. Another thread may append to the file meanwhile. */
 RP_NODISCARD rp_status rp_journal_handle_sync(rp_file *handle, const rp_journal_options *o,
                                               bool is_named, rp_error *err);
 RP_NODISCARD rp_status rp_journal_file_sync(rp_journal_file *file, const rp_journal_options *o,
                                             rp_error *err);
-/* Appends the seal, syncs and closes the file. */
+/* Appends the seal (a last record with a hash of the file), syncs and closes the file. */
 RP_NODISCARD rp_status rp_journal_file_seal(rp_journal_file *file, const rp_journal_options *o,
                                             uint64_t last, rp_error *err);
-/* Closes a bad file without a sync. Its bytes stay on disk until a file with all of its records
- * replaces it: the records may have been acknowledged, and if this process is killed before,
- * the next one reads them from the bad file. */
+/* Closes a bad file without a sync. The file stays on disk until a file with all of its records
+ * replaces it: the records may have been acknowledged. If this process is killed before, the
+ * next process reads them from the bad file. */
 void rp_journal_file_condemn(rp_journal_file *file, const rp_journal_options *o);
 
 #endif

@@ -10,18 +10,18 @@
  *   append -> queue -- moved by the thread, under the lock -> kept -- encode, write, sync ->
  *   released
  *
- * The lock `mu` (rank 46) guards the fields marked RP_GUARDED_BY(mu). The thread uses the
- * fields at the end, and those marked "thread", without it. Invariants, whenever the lock is
- * free:
+ * The lock `mu` (rank 46) guards the fields marked RP_GUARDED_BY(mu). Only the thread uses the
+ * fields at the end and those marked "thread", without the lock. Invariants, whenever the lock
+ * is free:
  *
- *   J5  synced <= written <= last. `safe` is one of the three, depending on mode and state, and
+ *   J5  synced <= written <= last. `safe` is one of the three, depending on mode and state. It
  *       never decreases;
- *   J6  the raw records above `synced` are in `kept` or in `queue`, without a gap, unless the
- *       journal is lost;
+ *   J6  if the journal is not lost, the raw records with LSNs above `synced` are in `kept` or
+ *       in `queue`, without a gap;
  *   J7  `files` is ascending; file_count <= file_capacity;
- *   J8  the list of waiters is doubly linked, and none of them has been woken;
- *   J9  a journal that holds back for a checkpoint (hold > 0) has resumed after a loss: hold is
- *       resume - 1. */
+ *   J8  the list of waiters is doubly linked, and no waiter in it has been woken;
+ *   J9  while the journal waits for a checkpoint after a loss (hold > 0), it will write again
+ *       from the LSN after this checkpoint on: resume is hold + 1. */
 #ifndef RP_DISK_JOURNAL_INSIDE_H
 #define RP_DISK_JOURNAL_INSIDE_H
 
@@ -35,12 +35,13 @@
 #include "util/mutex.h"
 #include "util/thread.h"
 
-/* A thread that waits for an LSN. On its stack; in the list until it is woken or gives up. */
+/* A thread that waits for an LSN. The object is on the thread's stack, and in the list until
+ * the thread is woken or stops waiting. */
 typedef struct waiter {
-    rp_cancel_link link; /* first: on_fire gets this */
+    rp_cancel_link link; /* first member, since on_fire receives a pointer to it */
     struct waiter *prev, *next;
     uint64_t lsn;
-    bool for_sync; /* waits until `lsn` is synced; otherwise until it is safe */
+    bool for_sync; /* true: waits until `lsn` is synced; false: until it is safe */
     rp_mutex mu;   /* rank 60 */
     rp_cond cv;
     bool is_over, is_cancelled RP_GUARDED_BY(mu);
@@ -55,12 +56,13 @@ typedef enum rp_beside_state {
 /* A sync on the second thread, while the journal thread writes. */
 typedef struct rp_beside {
     rp_beside_state state;
-    rp_file *handle; /* of the journal file, which stays open */
+    rp_file *handle; /* the journal file, which stays open meanwhile */
     bool is_named;   /* as in rp_journal_file */
-    uint64_t lsn;    /* of the last record that it covers */
+    uint64_t lsn;    /* LSN of the last record that the sync covers */
     uint64_t generation;
-    uint64_t put; /* rp_segments_put_bytes() at its beginning; later, those that are synced */
-    /* When it is done. */
+    uint64_t put; /* rp_segments_put_bytes() when the sync began; after its end, how many of
+                     these bytes are synced */
+    /* Valid when the sync is done. */
     rp_status status;
     bool is_bad; /* the sync of the file has failed */
     rp_error why;
@@ -70,26 +72,25 @@ struct rp_journal {
     rp_journal_options o;
     rp_allocator alloc;
     pthread_t thread, second;
-    bool has_second; /* interval mode */
+    bool has_second; /* only in interval mode */
 
     atomic_uint_fast64_t safe, last; /* written under the lock, read anywhere */
     atomic_uint_fast64_t queued;     /* bytes of raw records in memory: `queue` and `kept` */
-    atomic_int_fast64_t pass_since;  /* when the current pass began; 0: none runs */
-    atomic_int_fast64_t
-        beside_since;        /* when the sync on the second thread began; 0: none runs */
-    atomic_bool is_degraded; /* interval mode, and the journal cannot write */
-    /* Inserts wait since the segments have too many chunks in their queue. */
+    atomic_int_fast64_t pass_since;  /* time at which the current pass began; 0: no pass runs */
+    atomic_int_fast64_t beside_since; /* when the sync on the second thread began; 0: none */
+    atomic_bool is_degraded;          /* in interval mode: the journal cannot write */
+    /* Inserts wait because the segments have too many chunks in their queue. */
     atomic_bool is_flush_wanted;
-    /* While a checkpoint frees a full disk, changes that take space wait until this time at
-     * most. 0: they do not wait. */
+    /* While a checkpoint frees a full disk, changes that take space wait at most until this
+     * time; 0: they do not wait. */
     atomic_int_fast64_t pause_until;
-    rp_journal_space space; /* for sync mode */
-    atomic_bool is_lost;    /* records have been given up. Set under the lock */
+    rp_journal_space space; /* used in sync mode */
+    atomic_bool is_lost;    /* records have been given up. Changed under the lock */
     bool has_marker;        /* thread: the next piece begins with RP_RECORD_SYNCED */
     bool begins_after_gap;  /* thread: the next file begins with RP_RECORD_LOST */
     bool gave_way;          /* thread: on a full disk, records were given up for a checkpoint */
     bool is_stopping RP_GUARDED_BY(mu);
-    bool is_paused RP_GUARDED_BY(mu);  /* rp_journal_pause() */
+    bool is_paused RP_GUARDED_BY(mu);  /* set by rp_journal_pause() */
     bool is_passing RP_GUARDED_BY(mu); /* the thread is in a pass, and may write */
 
     rp_mutex mu;
@@ -100,57 +101,59 @@ struct rp_journal {
     bool beside_is_ending RP_GUARDED_BY(mu);
     rp_raw_queue queue RP_GUARDED_BY(mu);
     rp_raw_batch *spare RP_GUARDED_BY(mu);
-    uint64_t written, synced RP_GUARDED_BY(mu); /* changed by the thread */
-    uint64_t reached RP_GUARDED_BY(mu);         /* no file has a record with a larger LSN */
-    uint64_t sync_wanted RP_GUARDED_BY(mu);     /* the largest LSN that a caller wants synced */
-    uint64_t losses RP_GUARDED_BY(mu);          /* how often records were given up */
-    uint64_t freed RP_GUARDED_BY(mu);  /* LSN of the last change that may free disk space */
-    uint64_t resume RP_GUARDED_BY(mu); /* the first LSN after those given up; 0: none were */
+    uint64_t written, synced RP_GUARDED_BY(mu); /* only the thread changes them */
+    uint64_t reached RP_GUARDED_BY(mu); /* no file has, or had, a record with a larger LSN */
+    uint64_t sync_wanted RP_GUARDED_BY(mu); /* the largest LSN that a caller wants synced */
+    uint64_t losses RP_GUARDED_BY(mu);      /* how many times records were given up */
+    uint64_t freed RP_GUARDED_BY(mu);  /* LSN of the last change that may have freed space */
+    uint64_t resume RP_GUARDED_BY(mu); /* the first LSN after lost records; 0: none are lost */
     uint64_t hold RP_GUARDED_BY(mu); /* a checkpoint up to this LSN must be complete before the
                                         journal writes again; 0: none */
     waiter *waiters RP_GUARDED_BY(mu);
     uint64_t *files RP_GUARDED_BY(mu); /* the first LSN of each file */
     size_t file_count, file_capacity RP_GUARDED_BY(mu);
-    rp_journal_info info RP_GUARDED_BY(mu); /* counters and the trouble */
+    rp_journal_info info RP_GUARDED_BY(mu); /* counters, and the reported trouble */
 
     /* Used only by the thread. */
-    rp_raw_queue kept; /* taken from the queue and not synced */
+    rp_raw_queue kept; /* records taken from the queue and not synced */
     rp_journal_file file;
     rp_journal_piece piece;
-    uint64_t generation;      /* of the locations in records that are written and not synced */
-    uint64_t reported_losses; /* of `losses`, those that on_trouble has reported */
-    uint64_t put_synced;      /* of rp_segments_put_bytes(), those synced by the last sync */
+    uint64_t generation; /* rp_journal_generation() for the records that are written and not
+                            synced */
+    uint64_t reported_losses; /* how many of `losses` were reported to on_trouble */
+    uint64_t put_synced;      /* how many of rp_segments_put_bytes() the last sync covered */
     uint64_t superseded;      /* condemned files have records up to this LSN; 0: none */
-    uint64_t yielded_at;      /* `freed` when the thread last yielded to a checkpoint for
-                                 lack of space */
-    int yields;               /* how often it has yielded with this value of `freed` */
-    int64_t yield_at;         /* the earliest time of the next yield */
-    bool is_reported;         /* the last report to on_trouble was trouble, not its end */
-    int64_t retry_at, due_at; /* time of the next attempt after a failure; of the next sync */
-    int64_t look_at;          /* time of the next check for space, if an insert waits for it */
-    int64_t short_since;      /* since when space is missing; 0: there is enough, or no insert
-                                 waits */
+    uint64_t yielded_at; /* `freed` when the thread last yielded to a checkpoint because space
+                            was short */
+    int yields;          /* how often it has yielded with this value of `freed` */
+    int64_t yield_at;    /* the earliest time of the next yield */
+    bool is_reported;    /* the last report to on_trouble was trouble, not its end */
+    /* Times of the next attempt after a failure, and of the next sync. */
+    int64_t retry_at, due_at;
+    int64_t look_at;     /* time of the next check for space, if an insert waits for it */
+    int64_t short_since; /* time since which an insert waits for space; 0: no insert waits, or
+                            there is enough */
 };
 
 /* Calls the owner's release callback for a record. */
 void rp_journal_release(const rp_journal *j, rp_record_kind kind, const void *raw, size_t size);
-/* Marks the journal lost: it gives up the records that are not written. */
+/* Marks the journal as lost: it gives up the records that are not written. */
 void rp_journal_lose_locked(rp_journal *j) RP_REQUIRES(j->mu);
 
-/* Wakes waiters whose LSN is reached; all of them if `all`. */
+/* Wakes the waiters whose LSN is reached, or all waiters if `all` is set. */
 void rp_journal_wake_locked(rp_journal *j, bool all) RP_REQUIRES(j->mu);
 
 /* The following functions run on the journal thread. */
 
 /* Returns how often locations in the segments have changed. */
 uint64_t rp_journal_generation(const rp_journal *j);
-/* Releases the batches of `kept` whose LSNs are all <= lsn. */
+/* Releases the batches of `kept` in which every LSN is at most `lsn`. */
 void rp_journal_release_kept(rp_journal *j, uint64_t lsn);
 void rp_journal_set_written(rp_journal *j, uint64_t written, uint64_t synced);
-/* Notes that the records up to `lsn` are synced, and releases them. `put`: of
- * rp_segments_put_bytes(), those that are synced. */
+/* Advances `synced` to `lsn` and releases the records up to there. `put` is how many of
+ * rp_segments_put_bytes() are synced. */
 void rp_journal_note_synced(rp_journal *j, uint64_t lsn, uint64_t put);
-/* Bytes put into the segments so far; 0 without segments. */
+/* Returns the bytes put into the segments so far; 0 without segments. */
 uint64_t rp_journal_put_bytes(const rp_journal *j);
 /* Pads the file to a sector boundary (J4). */
 RP_NODISCARD rp_status rp_journal_write_pad(rp_journal *j, rp_error *err);
@@ -160,18 +163,18 @@ void rp_journal_condemn(rp_journal *j);
  * RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_journal_write_out(rp_journal *j, bool is_sync, rp_error *err);
 
-/* Begins to sync what is written on the second thread, unless that is busy. */
+/* If the second thread is idle, makes it sync the written records. */
 RP_NODISCARD rp_status rp_journal_begin_sync(rp_journal *j, rp_error *err);
-/* Takes over the result of the sync on the second thread, if it is done. Waits for it if
- * `is_waiting`, or if too many chunks were put since it began. Returns its status. A file whose
- * sync has failed is condemned. */
+/* If the sync on the second thread is done, takes over its result and returns its status. If
+ * `is_waiting` is set, or if too many chunks were put since the sync began, waits for its end.
+ * A file whose sync has failed is condemned. */
 RP_NODISCARD rp_status rp_journal_end_sync(rp_journal *j, bool is_waiting, rp_error *err);
 
 /* The functions of the threads; `arg` is the journal. */
 void *rp_journal_run(void *arg);
 void *rp_journal_run_beside(void *arg);
-/* True on the journal thread itself, where the owner's callbacks run. These must not wait for
- * the thread. */
+/* True on the journal thread, where the owner's callbacks run. Callbacks must not wait for this
+ * thread. */
 bool rp_journal_is_own_thread(const rp_journal *j);
 
 #ifndef NDEBUG

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of a journal and the state that it reports (disk/journal.h). */
+/* The settings of a journal, which is a write-ahead log (disk/journal.h), and the state that it
+ * reports. The LSN (log sequence number) of a record is its number in the journal. */
 #ifndef RP_DISK_JOURNAL_OPTIONS_H
 #define RP_DISK_JOURNAL_OPTIONS_H
 
@@ -11,18 +12,20 @@ typedef struct rp_journal rp_journal;
 typedef struct rp_journal_options {
     const rp_allocator *alloc;
     rp_files *files;
-    rp_segments *segments; /* may be NULL: records refer to no disk locations */
+    rp_segments *segments; /* NULL: records refer to no disk locations */
     rp_store_id store;
     uint64_t next_lsn; /* >= 1 */
-    bool sync;         /* sync mode; otherwise interval mode */
+    bool sync;         /* true: sync mode; false: interval mode (disk/journal.h) */
     int64_t interval_ns;
-    int64_t retry_ns;    /* between attempts to write after a failure, and the longest time that
-                            changes wait for disk space in interval mode; 0: 1 s */
-    uint64_t file_bytes; /* size from which a new file is started; 0: 64 MiB */
-    uint64_t max_queued; /* if so many bytes wait to be written, to the journal and the segments
-                            together, the journal is behind and changes wait; 0: 64 MiB */
-    /* Tells how much disk space the reserve needs. In sync mode an insert is admitted only if
-     * that space remains (disk/journal_space.h). NULL: there is no reserve. */
+    int64_t retry_ns; /* time between attempts to write after a failure; in interval mode also
+                         the longest time that changes wait for disk space; 0: 1 s */
+    uint64_t file_bytes; /* when a file has this size, a new file is started; 0: 64 MiB */
+    /* Bound of the backlog: the bytes to be written to the journal and the segments together.
+     * At the bound the journal is behind, and changes wait. 0: 64 MiB. */
+    uint64_t max_queued;
+    /* Returns how much disk space the reserve for checkpoints needs (disk/reserve.h). In sync
+     * mode an insert is admitted only if that space remains (disk/journal_space.h). NULL: there
+     * is no reserve. */
     rp_reserve_wanted *reserve;
     /* Appends the payload of a record to `out`. Called on the journal thread, possibly several
      * times for one record. NULL: the raw record is the payload. After RP_NO_RESOURCE the
@@ -32,29 +35,30 @@ typedef struct rp_journal_options {
     /* Releases the objects that a record refers to, when the journal no longer needs the
      * record. Called once for each record, on any thread, without a lock. May be NULL. */
     void (*release)(void *ctx, rp_record_kind kind, const void *raw, size_t size);
-    /* Called on the journal thread after a batch, when every change up to `lsn` is as safe as
-     * the mode promises (disk/journal.h): in sync mode on stable storage, in interval mode
-     * written. May be NULL. */
+    /* Called on the journal thread after a batch, when every change up to `lsn` is safe
+     * (disk/journal.h): on stable storage in sync mode, handed to the kernel in interval mode.
+     * May be NULL. */
     void (*on_safe)(void *ctx, uint64_t lsn);
-    /* Called with the reason when the journal cannot write, and with NULL when it can again;
-     * meanwhile the journal keeps retrying. Also called with the reason each time that the
-     * journal has discarded records: only a checkpoint that begins after this call saves their
-     * changes. May be NULL. */
+    /* Called with the reason when the journal cannot write, and with NULL when it can write
+     * again. In between the journal keeps retrying. Also called with the reason each time that
+     * the journal has given up records: only a checkpoint that begins after this call saves
+     * their changes. May be NULL. */
     void (*on_trouble)(void *ctx, const rp_error *why);
-    /* Called after each batch and each attempt: the backlog may be shorter now. May be NULL. */
+    /* Called after each batch and each failed attempt, since the backlog may be shorter now.
+     * May be NULL. */
     void (*on_pass)(void *ctx);
     void *ctx;
 } rp_journal_options;
 
 typedef struct rp_journal_info {
-    /* LSNs: of the last record; up to which every change is as safe as the mode promises
-     * (on_safe); up to which every record is on stable storage. */
+    /* LSNs. `last` is that of the last record. Every change up to `safe` is safe (on_safe).
+     * Every record up to `synced` is on stable storage. */
     uint64_t last, safe, synced;
-    uint64_t queued;               /* bytes of raw records in memory: `kept`, and new ones */
+    uint64_t queued;               /* bytes of raw records in memory, including `kept` */
     uint64_t kept;                 /* bytes of raw records that are not on stable storage */
-    uint64_t syncs, writes, bytes; /* of journal files, since the start */
+    uint64_t syncs, writes, bytes; /* counts for the journal files, since the start */
     uint64_t files;
-    uint64_t condemned; /* files abandoned since the start, after a failed write or sync */
+    uint64_t condemned; /* number of files condemned since the start */
     bool in_trouble;    /* the journal cannot write */
     bool is_lost;       /* the journal has given up records and waits for a checkpoint */
     rp_error trouble;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A queue of raw records for the journal, in order of LSNs, in batches of about a megabyte.
+/* A queue of raw records for the journal, in order of log sequence numbers (LSNs), in batches
+ * of about a megabyte. A raw record is a record before the journal encodes it.
  *
- * A plain value without a lock: its owner serialises the calls. Invariants:
+ * A plain value without a lock: its owner must serialise the calls. Invariants:
  *
  *   Q1  `end` is the last batch of the list that begins with `first`; both are NULL if the
  *       queue is empty;
@@ -29,7 +30,7 @@ struct rp_raw_batch {
 
 typedef struct rp_raw_queue {
     rp_raw_batch *first, *end;
-    uint64_t bytes; /* of all raw records, heads included */
+    uint64_t bytes; /* total size of the raw records with their heads */
 } rp_raw_queue;
 
 static inline const void *rp_raw_payload(const rp_raw *raw)
@@ -41,14 +42,15 @@ static inline size_t rp_raw_bytes(const rp_raw *raw)
     return sizeof *raw + ((size_t)raw->size + 7) / 8 * 8;
 }
 
-/* Copies a record to the end. If a new batch is needed, uses `*spare` (may be NULL) first.
- * Returns false, with the queue unchanged, if there is no memory or the record is too large. */
+/* Copies a record to the end. The payload is the concatenation of `parts`. If a new batch is
+ * needed, uses `*spare` (may be NULL) first. Returns false, with the queue unchanged, if there
+ * is no memory or the record is too large. */
 RP_NODISCARD bool rp_raw_queue_append(rp_raw_queue *q, const rp_allocator *alloc,
                                       rp_raw_batch **spare, uint64_t lsn, rp_record_kind kind,
                                       const rp_bytes *parts, size_t count);
 /* Moves all records of `from` to the end of `to`. */
 void rp_raw_queue_move(rp_raw_queue *to, rp_raw_queue *from);
-/* Takes out the first batch; NULL if there is none. Returns owned. */
+/* Removes the first batch and returns it, owned. NULL if the queue is empty. */
 rp_raw_batch *rp_raw_queue_take(rp_raw_queue *q);
 void rp_raw_batch_free(rp_raw_batch *batch, const rp_allocator *alloc); /* NULL is fine */
 

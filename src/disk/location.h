@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk location of a record: a segment, an offset in it, and the size of the payload. */
+/* The disk location of a record: a segment (an append-only file of records), an offset in it,
+ * and the size of the payload. */
 #ifndef RP_DISK_LOCATION_H
 #define RP_DISK_LOCATION_H
 
@@ -8,9 +9,9 @@
 typedef struct rp_segment rp_segment;
 
 typedef struct rp_disk_location {
-    uint64_t segment; /* its number, from 1; 0: no location */
-    uint64_t offset;  /* of the record's header */
-    uint32_t size;    /* of the payload */
+    uint64_t segment; /* number of the segment, from 1; 0: no location */
+    uint64_t offset;  /* of the record's header, in bytes */
+    uint32_t size;    /* of the payload, in bytes */
 } rp_disk_location;
 
 /* Packs a location into one word, segment << 32 | offset. Both numbers must be below 2^32. */
@@ -19,13 +20,13 @@ static inline uint64_t rp_location_pack(uint64_t segment, uint64_t offset)
     return segment << 32 | offset;
 }
 
-/* Bytes of the record, header included. */
+/* Returns the size of the record with its header, in bytes. */
 static inline uint64_t rp_location_bytes(const rp_disk_location *location)
 {
     return RP_RECORD_HEADER_BYTES + (uint64_t)location->size;
 }
 
-/* The offset of the first byte after the record. */
+/* Returns the offset of the first byte after the record. */
 static inline uint64_t rp_location_end(const rp_disk_location *location)
 {
     return location->offset + rp_location_bytes(location);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of numbered files in a data directory: 16 hexadecimal digits, lower case. */
+/* The names of files in a data directory. A numbered file has a name of 16 lower-case
+ * hexadecimal digits. */
 #ifndef RP_DISK_NAMES_H
 #define RP_DISK_NAMES_H
 
@@ -8,10 +9,10 @@
 enum { RP_NAME_DIGITS = 16, RP_SEGMENT_PATH_BYTES = 32, RP_JOURNAL_PATH_BYTES = 32 };
 enum { RP_ROLLOUTS_PATH_BYTES = 40 };
 
-/* The path of a journal file before it is renamed to its number. Readers ignore it. */
+/* The temporary path of a new journal file, until it is renamed. Readers ignore it. */
 #define RP_JOURNAL_TEMPORARY "wal/next.tmp"
 
-/* The file with the runs of the store. */
+/* The file with the training runs of the store. */
 #define RP_RUNS_PATH "RUNS"
 
 /* Writes "seg/" and the number of a segment. Returns `out`. */
@@ -19,7 +20,7 @@ char *rp_segment_path(char out[RP_SEGMENT_PATH_BYTES], uint64_t number);
 /* Writes "wal/" and the first LSN of a journal file. Returns `out`. */
 char *rp_journal_path(char out[RP_JOURNAL_PATH_BYTES], uint64_t first);
 
-/* The folder with the rollouts of the checkpoints. It is there if a checkpoint had rollouts. */
+/* The folder with the rollouts of the checkpoints. It exists if a checkpoint had rollouts. */
 #define RP_ROLLOUTS_FOLDER "rollouts"
 /* Writes "rollouts/" and the number of a checkpoint. Returns `out`. */
 char *rp_rollouts_path(char out[RP_ROLLOUTS_PATH_BYTES], uint64_t checkpoint);
@@ -32,12 +33,12 @@ typedef struct rp_number_list {
     rp_allocator alloc;
     uint64_t *at;
     size_t count, capacity;
-    size_t others; /* names that are not numbers */
+    size_t others; /* how many names are not numbers */
     bool bad;      /* out of memory, or more than 2^20 files */
 } rp_number_list;
 
-/* Lists a folder. RP_NOT_FOUND if it is missing; then the list is empty. Call
- * rp_number_list_free() in every case. RP_NO_RESOURCE, RP_UNAVAILABLE. */
+/* Lists a folder. RP_NOT_FOUND if the folder is missing, with an empty list. RP_NO_RESOURCE,
+ * RP_UNAVAILABLE. The caller calls rp_number_list_free() in every case. */
 RP_NODISCARD rp_status rp_number_list_read(rp_number_list *list, const rp_allocator *alloc,
                                            rp_files *files, const char *folder, rp_error *err);
 /* Frees the numbers and leaves an empty list. A zeroed list is fine. */

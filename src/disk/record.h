@@ -10,9 +10,9 @@
  *                 20 payload crc32c u32 | 24 zero u32 | 28 crc32c of the 28 bytes before it
  *                 32 payload
  *
- * `before` is the header checksum of the record before (of the file header for the first
- * record). This chain detects stale records of an earlier use of the same disk blocks, and
- * records out of order. */
+ * `before` is the header checksum of the previous record; in the first record it is that of the
+ * file header. This chain detects stale records from an earlier use of the same disk blocks,
+ * and records out of order. */
 #ifndef RP_DISK_RECORD_H
 #define RP_DISK_RECORD_H
 
@@ -32,27 +32,25 @@ typedef enum rp_file_kind {
 
 /* Bits of rp_file_header.incompat. */
 enum {
-    RP_FEATURE_ROLLOUTS = 1 << 0, /* of a manifest: it has RP_RECORD_ROLLOUTS */
+    RP_FEATURE_ROLLOUTS = 1 << 0, /* the manifest has a record RP_RECORD_ROLLOUTS */
     RP_FEATURES = RP_FEATURE_ROLLOUTS,
 };
 
 typedef enum rp_record_kind {
     /* in segments */
-    RP_RECORD_CHUNK = 1, /* the chunk's wire bytes */
+    RP_RECORD_CHUNK = 1, /* the wire form of a chunk */
     RP_RECORD_BLOCK = 2, /* 256 slots of a table: durable/format/image.h */
-    RP_RECORD_SEAL =
-        3, /* last of a finished segment or journal file: count, bytes, XXH3-128, offsets */
-    RP_RECORD_MOVED =
-        4, /* a chunk that was moved; `number` is its packed location before the first move */
+    RP_RECORD_SEAL = 3,  /* last record of a finished segment or journal file */
+    RP_RECORD_MOVED = 4, /* a moved chunk; see rp_record_first() */
     /* in manifests and CURRENT */
     RP_RECORD_STORE = 16,
     RP_RECORD_TABLE = 17,
-    RP_RECORD_LOCATIONS = 18, /* of the blocks of a table */
-    RP_RECORD_SET = 19,       /* the slots in the dense set of a selector, in order */
+    RP_RECORD_LOCATIONS = 18, /* the locations of the blocks of a table */
+    RP_RECORD_SET = 19,       /* the order of the slots in the dense set of a selector */
     RP_RECORD_SEGMENTS = 20,
-    RP_RECORD_END = 21, /* of a manifest: counts, XXH3-128 of all records before it */
+    RP_RECORD_END = 21, /* last record of a manifest: counts, hash of all records before it */
     RP_RECORD_CURRENT = 22,
-    RP_RECORD_ROLLOUTS = 23, /* the file with the rollouts of the checkpoint */
+    RP_RECORD_ROLLOUTS = 23, /* describes the file with the rollouts of the checkpoint */
     /* in the journal; durable/format/journal_records.h defines the payloads */
     RP_RECORD_INSERT = 32,
     RP_RECORD_SAMPLE = 33,
@@ -65,10 +63,10 @@ typedef enum rp_record_kind {
     RP_RECORD_CREATE = 40,
     RP_RECORD_DROP = 41,
     RP_RECORD_SYNCED = 42,   /* all records up to this LSN are on stable storage */
-    RP_RECORD_LOST = 43,     /* first record: missing changes up to this LSN were discarded */
+    RP_RECORD_LOST = 43,     /* first in a file: missing changes up to this LSN were given up */
     RP_RECORD_PAD = 44,      /* zeroes, up to the next sector */
     RP_RECORD_RENUMBER = 45, /* the slots of an empty table are numbered from 0 again */
-    RP_RECORD_ROLLOUTS_CREATE = 46, /* durable/format/rollout_records.h, as are the next two */
+    RP_RECORD_ROLLOUTS_CREATE = 46, /* 46 to 48: durable/format/rollout_records.h */
     RP_RECORD_ROLLOUTS_OP = 47,
     RP_RECORD_ROLLOUTS_DROP = 48,
     /* in RUNS: durable/runs_file.c */
@@ -87,10 +85,10 @@ typedef struct rp_store_id {
 typedef struct rp_file_header {
     uint32_t version;
     rp_file_kind kind;
-    uint32_t compat, read_only, incompat; /* feature bits: a file with bits in `incompat`
-                                             besides RP_FEATURES is refused */
+    uint32_t compat, read_only, incompat; /* feature bits: a file with bits in `incompat` that
+                                             are not in RP_FEATURES is refused */
     rp_store_id store;
-    uint64_t number; /* of the segment or manifest; the first LSN of a journal file */
+    uint64_t number; /* number of the segment or manifest, or first LSN of the journal file */
 } rp_file_header;
 
 typedef struct rp_record {
@@ -98,24 +96,24 @@ typedef struct rp_record {
     uint64_t number;
     const uint8_t *payload;
     size_t size;
-    uint32_t crc; /* of the header: `before` of the next record */
+    uint32_t crc; /* checksum of the header: `before` of the next record */
 } rp_record;
 
-/* True if a record of that kind is valid where one of kind `wanted` is expected: a moved chunk
- * is a chunk. */
+/* True if a record of kind `kind` is valid where a record of kind `wanted` is expected: a moved
+ * chunk is a chunk. */
 static inline bool rp_record_is(rp_record_kind kind, rp_record_kind wanted)
 {
     return kind == wanted || (kind == RP_RECORD_MOVED && wanted == RP_RECORD_CHUNK);
 }
 
-/* The packed location of a moved chunk before its first move; 0 for other records. */
+/* Returns the packed location of a moved chunk before its first move; 0 for other records. */
 static inline uint64_t rp_record_first(rp_record_kind kind, uint64_t number)
 {
     return kind == RP_RECORD_MOVED ? number : 0;
 }
 
-/* CRC-32C of `data` continued from `crc` (0 at the start), by hardware instructions if there
- * are any. */
+/* Returns the CRC-32C of `data`, continued from `crc` (0 at the start). Uses hardware
+ * instructions if the processor has them. */
 uint32_t rp_crc32c(uint32_t crc, const void *data, size_t size);
 
 /* Writes the header of a file and returns its checksum. */
@@ -130,16 +128,15 @@ RP_NODISCARD rp_status rp_file_header_read(const uint8_t *data, size_t size,
 uint32_t rp_record_write(uint8_t out[RP_RECORD_HEADER_BYTES], rp_record_kind kind,
                          uint64_t number, uint32_t before, const void *payload, size_t size);
 
-/* Reads the header alone. The payload is NULL; its size is at most RP_MAX_RECORD_BYTES, but may
- * be larger than the bytes that follow. `before` and `payload_crc` may be NULL.
+/* Reads only the header. The payload is NULL. Its size is at most RP_MAX_RECORD_BYTES, but may
+ * exceed the number of bytes that follow. `before` and `payload_crc` may be NULL.
  * RP_CORRUPT. */
 RP_NODISCARD rp_status rp_record_header_read(const uint8_t *data, size_t size, rp_record *out,
                                              uint32_t *before, uint32_t *payload_crc,
                                              rp_error *err);
 
-/* Reads and checks the whole record at the start of `data`. Checks the chain unless `before` is
- * NULL. The payload borrows from `data`.
- * RP_CORRUPT. */
+/* Reads and checks the whole record at the start of `data`. If `before` is not NULL, also
+ * checks the chain. The payload borrows from `data`. RP_CORRUPT. */
 RP_NODISCARD rp_status rp_record_read(const uint8_t *data, size_t size, const uint32_t *before,
                                       rp_record *out, rp_error *err);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a file of records from its header to its end: for recovery and the tools. */
+/* Reads a file of records from its header to its end. Used by recovery and the offline
+ * tools. */
 #ifndef RP_DISK_RECORDS_SCAN_H
 #define RP_DISK_RECORDS_SCAN_H
 
@@ -13,20 +14,22 @@ typedef struct rp_records_scan_options {
     const rp_allocator *alloc;
     rp_files *files;
     const char *path;
-    rp_file_kind kind;        /* RP_CORRUPT if the file has another */
-    const rp_store_id *store; /* RP_CORRUPT if the file has another; NULL: any */
+    rp_file_kind kind;        /* the kind that the file must have */
+    const rp_store_id *store; /* the store that the file must have; NULL: any */
     rp_record_visit *each;
     void *ctx;
 } rp_records_scan_options;
 
-/* Scans a file. The seal of a segment is checked against all bytes before it.
+/* Scans a file. If the file has a seal (the last record of a finished segment), the seal is
+ * checked against all bytes before it.
  *
- * `*end` is the offset behind the last good record and `*header` the header of the file. Both
- * are also set if a record is bad (RP_CORRUPT); `*end` is then >= RP_FILE_HEADER_BYTES.
+ * `*end` receives the offset behind the last good record, and `*header` the header of the file.
+ * Both are also set if a record is bad (RP_CORRUPT). In that case `*end` is >=
+ * RP_FILE_HEADER_BYTES.
  *
- * RP_OK if the file ends, even within a record that is cut off: compare `*end` with the size of
+ * RP_OK if the file ends, even within a record: the caller can compare `*end` with the size of
  * the file. RP_CORRUPT at any other bad record. A caller that knows how much of the file was
- * synced can tell a torn tail from damage.
+ * synced can distinguish a torn tail from damage.
  * RP_NOT_FOUND, RP_PRECONDITION (a newer format), RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_records_scan(const rp_records_scan_options *options,
                                        rp_file_header *header, uint64_t *end, rp_error *err);

@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes records to the file of one segment after the other: private to disk/segments.h.
+/* Writes records to the file of one segment, then to the next. Private to disk/segments.h.
  *
  *   | file header | record | record | record | ... | seal |
  *                            ^ synced  ^ mark  ^ written
  *
- * Small payloads are copied next to their headers, so that one system call writes a few large
- * parts instead of thousands; large payloads are written from where they are. The writer hashes
- * the bytes that it writes, for the seal.
+ * The writer copies small payloads next to their headers, so that one system call writes a few
+ * large parts instead of thousands of small ones. It writes large payloads from their own
+ * memory. It hashes all bytes that it writes, for the seal.
  *
  * The mark is the end of the last successful flush. The journal may have acknowledged the bytes
- * before it, so they stay in the file even if a later step fails: if the process is killed, the
- * next one reads them. Nothing refers to the bytes behind the mark yet.
+ * before the mark. So these bytes stay in the file even if a later step fails, and if the
+ * process is killed, the next process reads them. Nothing refers to the bytes behind the mark
+ * yet.
  *
  * After a write has failed on a full disk, rp_segment_writer_rewind() returns to the mark and
- * cuts the file off there; the writer stays good. After any other failed write, and after a
+ * truncates the file there; the writer stays good. After any other failed write, and after a
  * failed sync, the writer is bad: the unsynced part of the file must never be synced again.
- * rp_segment_writer_leave() gives the file up. One thread at a time.
+ * rp_segment_writer_leave() abandons the file. One thread at a time.
  *
  * Invariants:
  *
  *   W1  synced <= written, started <= written and mark.written <= written;
  *   W2  count <= capacity, and `offsets` has the offset of each of the `count` records written;
  *   W3  a bad writer neither writes nor syncs until rp_segment_writer_leave();
- *   W4  `hash` covers the bytes before `written`, marked_hash those before the mark. */
+ *   W4  `hash` covers the bytes before `written`; marked_hash covers the bytes before the
+ *       mark. */
 #ifndef RP_DISK_SEGMENT_WRITER_H
 #define RP_DISK_SEGMENT_WRITER_H
 
@@ -36,7 +38,7 @@ typedef struct rp_segment_entry {
     rp_chunk *chunk; /* a reference to the chunk that the record contains; NULL: none */
     const uint8_t *data;
     uint64_t number;
-    uint32_t offset; /* in the segment */
+    uint32_t offset; /* offset of the record in the segment */
     uint32_t size;
     uint16_t kind;
     bool is_copy; /* the entry owns the data, which is one byte longer than `size` */
@@ -58,41 +60,44 @@ typedef struct rp_segment_writer {
     rp_segment *segment; /* a reference to the segment being written; NULL: none */
     rp_hash *hash, *marked_hash;
     rp_segment_mark mark;
-    uint8_t *stage;  /* headers and small payloads of one system call; NULL until needed */
-    rp_bytes *parts; /* of one system call */
+    uint8_t *stage;  /* headers and small payloads for one system call; NULL until needed */
+    rp_bytes *parts; /* the parts of one system call */
     uint32_t *offsets;
-    size_t count, capacity;   /* of records written; of `offsets` */
-    uint64_t written, synced; /* bytes */
-    uint64_t started;         /* up to here the kernel has been asked to begin writing */
-    uint32_t before;          /* header checksum of the last record, for the chain */
-    bool is_new;              /* the directory entry of the file is not synced */
-    bool has_folder;          /* the directory "seg" exists */
-    bool folder_is_new;       /* the entry of the directory "seg" is not synced */
+    size_t count, capacity;   /* number of records written; size of `offsets` */
+    uint64_t written, synced; /* in bytes */
+    uint64_t started;   /* the kernel has been asked to begin writing the bytes before this */
+    uint32_t before;    /* header checksum of the last record, for the chain */
+    bool is_new;        /* the directory entry of the file is not synced */
+    bool has_folder;    /* the directory "seg" exists */
+    bool folder_is_new; /* the entry of the directory "seg" is not synced */
     bool is_bad;
-    bool is_full; /* the last write failed: the disk is full, or has no inode for a file */
+    bool is_full; /* the last write failed because the disk is full or has no free inode */
 } rp_segment_writer;
 
 void rp_segment_writer_init(rp_segment_writer *w, const rp_allocator *alloc, rp_files *files,
                             const rp_store_id *store);
 void rp_segment_writer_deinit(rp_segment_writer *w);
 
-/* Writes the first of the `count` entries, as many as fit into one system call, and sets
- * `*taken` (>= 1) to their number. All entries are of one segment. Creates the file of a new
- * segment; the segment before must be sealed. After a failure that leaves the writer good,
- * rewind it.
- * RP_NO_RESOURCE, RP_UNAVAILABLE, RP_EXISTS (then the writer is bad). */
+/* Writes as many of the `count` entries, from the first on, as fit into one system call, and
+ * sets `*taken` (>= 1) to their number. All entries must be of one segment. Creates the file of
+ * a new segment; the previous segment must be sealed. After a failure that leaves the writer
+ * good, the caller must rewind it. RP_NO_RESOURCE, RP_UNAVAILABLE, RP_EXISTS (then the writer
+ * is bad). */
 RP_NODISCARD rp_status rp_segment_writer_write(rp_segment_writer *w,
                                                const rp_segment_entry *entries, size_t count,
                                                size_t *taken, rp_error *err);
-/* Asks the kernel to begin writing to the disk once some megabytes have been written. */
+/* Asks the kernel to begin writing to the disk if some megabytes were written since the last
+ * request. */
 void rp_segment_writer_start_sync(rp_segment_writer *w);
-/* Syncs the file of a segment, the directory "seg" if the file `is_new`, and the directory
- * above if the folder is. Uses no writer: another thread may write to the file. */
+/* Syncs the file of a segment. If `is_new` is set, also syncs the directory "seg"; if
+ * `folder_is_new` is set, also the data directory. Uses no writer, so another thread may write
+ * to the file meanwhile. */
 RP_NODISCARD rp_status rp_segment_sync_file(rp_segment *segment, rp_files *files, bool is_new,
                                             bool folder_is_new, rp_error *err);
-/* Notes that rp_segment_sync_file() has synced the first `bytes` bytes, and the directories. */
+/* Called after rp_segment_sync_file() has synced the first `bytes` bytes and the
+ * directories. */
 void rp_segment_writer_note_synced(rp_segment_writer *w, uint64_t bytes);
-/* Syncs the file, and the directory entry of a new one. */
+/* Syncs the file. For a new file, also syncs its directory entry. */
 RP_NODISCARD rp_status rp_segment_writer_sync(rp_segment_writer *w, rp_error *err);
 /* Sets the mark to `written`. */
 void rp_segment_writer_mark(rp_segment_writer *w);
@@ -100,10 +105,10 @@ void rp_segment_writer_mark(rp_segment_writer *w);
 void rp_segment_writer_rewind(rp_segment_writer *w);
 /* Writes the seal and syncs; the writer is ready for the next segment. */
 RP_NODISCARD rp_status rp_segment_writer_seal(rp_segment_writer *w, rp_error *err);
-/* Gives the file up and removes it. Nothing refers to its records. */
+/* Abandons the file and removes it. Nothing may refer to its records. */
 void rp_segment_writer_remove(rp_segment_writer *w);
-/* Gives the file up. Truncates it at the mark, or removes it if there is nothing before the
- * mark; ignores failures of both. The writer is good again, for the next segment. */
+/* Abandons the file. Truncates it at the mark, or removes it if there is no record before the
+ * mark; ignores failures of both. The writer is then good again, for the next segment. */
 void rp_segment_writer_leave(rp_segment_writer *w);
 
 #endif

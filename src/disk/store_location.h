@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk location of a chunk in the segments of one store. Attached to rp_chunk.home and
- * freed with the chunk.
+/* The disk location of a chunk in the segments of one durable store. It is attached to
+ * rp_chunk.home and freed with the chunk.
  *
- * A chunk may be stored in several durable stores of a process. Then its locations form a list,
+ * If several durable stores of a process store the same chunk, its locations form a list,
  * newest first, one for each store. segments_put.c adds a location when the chunk is put, and
- * never takes it off the list.
+ * never removes it from the list.
  *
  * Invariants:
  *
  *   L1  `where` is segment << 32 | offset, or 0: no location. Any thread may read it. It
- *       changes only under the lock of its rp_segments (segments.h):
- *         - if writing a segment fails, its chunks that are not synced get locations in a new
- *           segment;
- *         - if the queue is dropped, a chunk in it gets back the location before its move, or 0;
- *         - when the chunk is moved;
- *         - when the chunk is put again, after its location was dropped or its segment revoked;
+ *       changes only under the lock of its rp_segments (segments.h), in these cases:
+ *         - writing a segment fails: its chunks that are not synced get locations in a new one;
+ *         - the queue is dropped: a chunk in it gets back the location before its move, or 0;
+ *         - the chunk is moved;
+ *         - the chunk is put again, after its location was dropped or its segment was revoked;
  *   L2  while `stored` is true and the segment is not revoked, the chunk can be read from
  *       `where`. While `stored` is true, rp_segments does not use the bytes of the chunk in
  *       memory. Moving the chunk, or putting it again, sets `stored` to false;
@@ -28,16 +27,17 @@
 typedef struct rp_store_location {
     rp_chunk_location base;
     struct rp_store_location *next; /* location of the same chunk in another store */
-    const rp_segment_index *index;  /* of the store */
+    const rp_segment_index *index;  /* index of the store's segments */
     rp_segment *segment;            /* a reference; changed only under the lock */
     atomic_uint_least64_t where;
     uint64_t first; /* packed location before the first move; 0: never moved. Changed only under
                        the lock */
-    atomic_bool stored; /* on stable storage */
-    uint32_t size;      /* of the payload */
+    atomic_bool stored; /* the chunk is on stable storage */
+    uint32_t size;      /* of the payload, in bytes */
 } rp_store_location;
 
-/* Finds the location of a chunk in the store with that index. NULL: none. */
+/* Returns the location of a chunk in the store with the index `index`. NULL if there is
+ * none. */
 static inline rp_store_location *rp_store_location_of(const rp_chunk *chunk,
                                                       const rp_segment_index *index)
 {

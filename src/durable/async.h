@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of rp_durable that do not block: for the server. */
+/* Calls of rp_durable (the data directory of a store) that do not block, for the server. */
 #ifndef RP_DURABLE_ASYNC_H
 #define RP_DURABLE_ASYNC_H
 
 #include "reprise/durable.h"
 
-/* Starts a checkpoint as rp_durable_checkpoint() does, but does not wait for its end. `on_done`
- * is called once, on the checkpoint thread. */
+/* Starts a checkpoint as rp_durable_checkpoint() does, without waiting for its end. When the
+ * checkpoint has ended, `on_done` is called once, on the checkpoint thread. */
 typedef void rp_checkpoint_done(void *ctx, rp_status status, const char *path,
                                 const char *text);
 RP_NODISCARD rp_status rp_durable_start_checkpoint(rp_durable *durable,
                                                    rp_checkpoint_done *on_done, void *ctx,
                                                    rp_error *err);
 
-/* The size of the file system of the data directory, and the bytes of it that were free at the
- * last reading. If that is older than a second, the checkpoint thread reads them again for
- * later calls, after a checkpoint that it is writing. Writes nothing if they are not known.
- * Does not wait for the disk. Any thread. */
+/* Sets `*total` to the size of the file system of the data directory, and `*available` to the
+ * bytes of it that were free when they were last read. If they are not known, changes neither.
+ * If they are older than a second, the checkpoint thread reads them again for later calls; it
+ * first finishes a checkpoint that it is writing. Does not wait for the disk. Any thread. */
 void rp_durable_space(rp_durable *durable, uint64_t *total, uint64_t *available);
 
-/* Returns the LSN up to which every change is as safe as the durability mode promises;
- * UINT64_MAX without a journal. */
+/* Returns the log sequence number (LSN) up to which every change is as safe as the durability
+ * mode promises; UINT64_MAX without a journal. */
 uint64_t rp_durable_safe(rp_durable *durable);
 
-/* True if the backlog of the journal is at its bound: then changes must wait. The listeners are
- * called when it is shorter. Any thread, any lock below rank 44. */
+/* True if the backlog of the journal is at its bound, so that changes must wait. The listeners
+ * are called when the backlog is shorter. Any thread may call this, and may hold any lock below
+ * rank 44. */
 bool rp_durable_is_behind(rp_durable *durable);
 
-/* Adds a listener; there can be 64. `on_safe` is called on the journal's thread whenever more
- * changes have become safe: all up to `lsn`; and when the backlog, for which
- * rp_durable_is_behind() returned true, has become shorter. It must not block. */
+/* Adds a listener, of which there can be 64. `on_safe` is called on the journal's thread in two
+ * cases: more changes have become safe, or the backlog for which rp_durable_is_behind()
+ * returned true has become shorter. All changes up to `lsn` are safe. `on_safe` must not
+ * block. */
 typedef void rp_safe_listener(void *ctx, uint64_t lsn);
 RP_NODISCARD rp_status rp_durable_listen(rp_durable *durable, rp_safe_listener *on_safe,
                                          void *ctx);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The private parts of rp_durable, shared by
+/* The private parts of rp_durable (the data directory of a store), shared by
  *
  *   durable.c            open, close and info
  *   checkpoint_thread.c  requests for checkpoints, and the thread that writes them
@@ -9,10 +9,11 @@
  *
  * Invariants, whenever mu is free:
  *
- *   D1  `waiting` has the requests that no checkpoint has taken yet, the latest first; it is
+ *   D1  `waiting` has the requests that no checkpoint has taken yet, the latest first. It is
  *       empty after the thread has ended;
- *   D2  backoff_ns is 0 if the last checkpoint succeeded, otherwise the time until the retry;
- *   D3  `journal` is set exactly while `log` is. */
+ *   D2  backoff_ns is 0 if the last checkpoint succeeded; otherwise it is the delay before the
+ *       retry;
+ *   D3  `journal` is not NULL exactly while `log` is not NULL. */
 #ifndef RP_DURABLE_DURABLE_INSIDE_H
 #define RP_DURABLE_DURABLE_INSIDE_H
 
@@ -32,7 +33,7 @@ typedef struct rp_checkpoint_request {
     rp_checkpoint_done *on_done;
     void *ctx;
     struct rp_checkpoint_request *next;
-    bool is_allocated; /* freed before on_done is called */
+    bool is_allocated; /* it is freed before on_done is called */
 } rp_checkpoint_request;
 
 typedef struct rp_durable_listener {
@@ -40,7 +41,8 @@ typedef struct rp_durable_listener {
     void *ctx;
 } rp_durable_listener;
 
-/* The parts that can be in trouble. Each reports the end of its own trouble. */
+/* The parts that can be in trouble. Each part reports its trouble, and the end of its
+ * trouble. */
 typedef enum rp_trouble {
     RP_TROUBLE_CHECKPOINT,
     RP_TROUBLE_JOURNAL,
@@ -49,20 +51,20 @@ typedef enum rp_trouble {
     RP_TROUBLES,
 } rp_trouble;
 
-/* Settings for tests. 0: the default. */
+/* Settings for tests. 0 means the default. */
 typedef struct rp_durable_tuning {
-    uint64_t journal_bytes; /* of a journal file */
-    int64_t retry_ns; /* between attempts of the journal or of a checkpoint after a failure */
-    uint64_t max_backlog;   /* of the journal, in bytes */
+    uint64_t journal_bytes; /* size of a journal file */
+    int64_t retry_ns;       /* time between attempts of the journal, or of a checkpoint */
+    uint64_t max_backlog;   /* bound of the journal's backlog, in bytes */
     uint64_t reserve_bytes; /* the fixed part of the reserve (disk/reserve.h); 0: no reserve */
 } rp_durable_tuning;
 
 struct rp_durable {
     rp_allocator alloc;
-    rp_durable_options options; /* with the defaults filled in; its directory is `directory` */
+    rp_durable_options options; /* with defaults; options.directory points to `directory` */
     char directory[RP_DURABLE_PATH_BYTES];
     char given[RP_DURABLE_PATH_BYTES]; /* the directory as the caller gave it */
-    bool has_store;                    /* it is the durable store of `store` */
+    bool has_store;                    /* rp_store_enter_durable() has succeeded */
     rp_durable_tuning tuning;
     rp_files *files;
     bool owns_files;
@@ -71,23 +73,24 @@ struct rp_durable {
     rp_tier *tier;       /* NULL: none */
     rp_journal *journal; /* NULL: none */
     rp_store_log *log;
-    rp_checkpointer checkpointer; /* used by the checkpoint thread; while it does not run, by
-                                     open and close */
-    rp_progress_meter meter;      /* used as checkpointer */
-    rp_reserve reserve;           /* used as checkpointer */
-    atomic_uint_fast64_t fixed;   /* the fixed part of the reserve, as the disk allows it */
-    /* Their sum is an upper bound on the bytes that the largest checkpoint takes besides items
-     * and slots. created_bytes is for all tables created since the start. counted_bytes is for
-     * everything that was counted before the last checkpoint, less created_bytes at that
-     * time. */
+    rp_checkpointer checkpointer; /* the checkpoint thread uses it; while this thread does not
+                                     run, open and close use it */
+    rp_progress_meter meter;      /* used like `checkpointer` */
+    rp_reserve reserve;           /* used like `checkpointer` */
+    atomic_uint_fast64_t fixed;   /* fixed part of the reserve, limited by the disk size */
+    /* The sum of the two is an upper bound of the bytes that the largest checkpoint has besides
+     * items and slots. created_bytes is for all tables created since the start. counted_bytes
+     * is for everything that was counted before the last checkpoint, less the value of
+     * created_bytes at that time. */
     atomic_uint_fast64_t counted_bytes, created_bytes;
-    /* Checkpoints that are written only to make the reserve whole again (mend_reserve()): those
-     * since it was larger than ever, and its size then. Used as checkpointer. */
+    /* `mends` is the number of checkpoints that were written only to bring the reserve back to
+     * its full size (mend_reserve()), since its size last reached a new maximum, `most_held`.
+     * Used like `checkpointer`. */
     int mends;
     uint64_t most_held;
-    uint64_t saved_runs;  /* rp_runs_info.changes of the runs in RUNS; used as checkpointer */
-    bool keeps_runs_file; /* RUNS is not replaced: it has a newer format, or it could be neither
-                             read nor moved */
+    uint64_t saved_runs;  /* rp_runs_info.changes of RUNS; used like `checkpointer` */
+    bool keeps_runs_file; /* RUNS must not be replaced: it has a newer format, or it could be
+                             neither read nor moved */
     pthread_t thread;
     bool has_thread;
 
@@ -98,36 +101,36 @@ struct rp_durable {
     bool is_wanted RP_GUARDED_BY(mu); /* a checkpoint is needed, even without a request */
     int64_t due_ns RP_GUARDED_BY(mu); /* time of the next regular checkpoint, or of a retry */
     int64_t not_before_ns RP_GUARDED_BY(mu); /* earliest time of a checkpoint that is_wanted */
-    bool is_space_wanted RP_GUARDED_BY(mu);  /* the thread is to read the free space again */
-    int64_t space_ns RP_GUARDED_BY(mu);      /* time of the next two; 0: they are not known */
+    bool is_space_wanted RP_GUARDED_BY(mu);  /* the thread shall read the free space again */
+    int64_t space_ns RP_GUARDED_BY(mu); /* when the next two were read; 0: they are not known */
     uint64_t space_total RP_GUARDED_BY(mu), space_free RP_GUARDED_BY(mu);
     int64_t backoff_ns RP_GUARDED_BY(mu);    /* D2 */
-    int64_t last_ended_ns RP_GUARDED_BY(mu); /* end of the last successful one; 0: none yet */
+    int64_t last_ended_ns RP_GUARDED_BY(mu); /* end of the last success; 0: none yet */
     rp_durable_info info RP_GUARDED_BY(mu);
-    char troubles[RP_TROUBLES][RP_ERROR_TEXT_BYTES] RP_GUARDED_BY(mu); /* "": none */
+    char troubles[RP_TROUBLES][RP_ERROR_TEXT_BYTES] RP_GUARDED_BY(mu); /* "": no trouble */
 
-    rp_mutex listeners_mu; /* rank 12: held while listeners are called */
+    rp_mutex listeners_mu; /* rank 12; held while listeners are called */
     rp_durable_listener listeners[RP_MAX_LISTENERS] RP_GUARDED_BY(listeners_mu);
     size_t listener_count RP_GUARDED_BY(listeners_mu);
 };
 
-/* As rp_durable_open(), but on given files and with given tuning: for tests. The files are
- * borrowed and must outlive every chunk of the store. */
+/* For tests: as rp_durable_open(), but on the given files and with the given tuning. The files
+ * are borrowed and must outlive every chunk of the store. */
 RP_NODISCARD rp_status rp_durable_open_on(rp_files *files, const rp_durable_options *options,
                                           rp_store *store, rp_durable **out, rp_error *err);
 RP_NODISCARD rp_status rp_durable_open_tuned(rp_files *files, const rp_durable_options *options,
                                              const rp_durable_tuning *tuning, rp_store *store,
                                              rp_durable **out, rp_error *err);
 
-/* Loads `files`, with the changes in the journal, into the store. Takes no lock, starts no
- * thread, writes no checkpoint. Recovery removes left-over files; on read-only files
- * (disk/files_read_only.h) nothing is changed. The files must outlive every chunk of the store.
+/* Loads the checkpoint and the journal in `files` into the store. Takes no lock, starts no
+ * thread, and writes no checkpoint. Recovery removes left-over files; on read-only files
+ * (disk/files_read_only.h) it changes nothing. The files must outlive every chunk of the store.
  * `out` describes what was recovered. */
 RP_NODISCARD rp_status rp_durable_load_on(rp_files *files, const rp_durable_options *options,
                                           rp_store *store, rp_durable_info *out, rp_error *err);
 
-/* Records and reports that the part `what` is in trouble (`text` says why), or no longer is
- * (`text` is NULL). Call it without a lock. */
+/* Records and reports that the part `what` is in trouble because of `text`, or, if `text` is
+ * NULL, that its trouble has ended. The caller must hold no lock. */
 void rp_durable_trouble(rp_durable *d, rp_trouble what, const char *text) RP_EXCLUDES(d->mu);
 
 /* Writes a checkpoint on this thread and records the result. */
@@ -136,32 +139,33 @@ RP_NODISCARD rp_status rp_durable_write_checkpoint(rp_durable *d, rp_error *err)
 RP_NODISCARD rp_status rp_durable_start_thread(rp_durable *d, rp_error *err);
 void rp_durable_stop_thread(rp_durable *d);
 
-/* Loads the runs of the directory into the store, or writes them if they have changed and the
- * disk has room for them. Call the latter after a checkpoint. Failures are reported to
- * on_event. */
+/* rp_durable_load_runs() loads the training runs of the directory into the store.
+ * rp_durable_save_runs() is called after a checkpoint: it writes the runs if they have changed
+ * and the disk has space for them. Failures are reported to on_event. */
 void rp_durable_load_runs(rp_durable *d);
 void rp_durable_save_runs(rp_durable *d);
 
-/* An upper bound on the bytes of records of the largest checkpoint: one in which every block of
- * every table has changed. Any thread. */
+/* Returns an upper bound of the bytes of records of the largest checkpoint, in which every
+ * block of every table has changed. Any thread. */
 uint64_t rp_durable_largest(const rp_durable *d);
-/* The part of it for rollouts. */
+/* Returns the part of rp_durable_largest() for rollouts. */
 uint64_t rp_durable_largest_rollouts(const rp_durable *d);
 /* An rp_reserve_wanted(); `ctx` is the rp_durable. */
 uint64_t rp_durable_reserve_wanted(void *ctx, uint64_t *held);
-/* The part of the fixed part that new chunks must leave free (R3). */
+/* Returns how many bytes of the fixed part of the reserve new chunks must leave free (R3). */
 uint64_t rp_durable_spare(const rp_durable *d);
-/* What the reserve has on a full disk, before the journal gets any space: enough for the next
- * checkpoint. Any thread. */
+/* Returns the size that the reserve must have on a full disk before the journal gets any space:
+ * enough for the next checkpoint. Any thread. */
 uint64_t rp_durable_least_reserve(const rp_durable *d);
 /* Counts the tables, and creates the reserve or changes its size. Returns the statuses of
  * rp_reserve_keep(). */
 rp_status rp_durable_keep_reserve(rp_durable *d);
-/* Reports whether the reserve is smaller than rp_durable_least_reserve() because the disk has
- * no space. Returns false if the reserve is smaller than it should be for that reason. */
+/* Reports as trouble if the reserve is smaller than rp_durable_least_reserve() because the disk
+ * has no space, or reports the end of this trouble. Returns false if the reserve is smaller
+ * than it should be because the disk has no space. */
 bool rp_durable_check_reserve(rp_durable *d) RP_EXCLUDES(d->mu);
-/* RP_NO_RESOURCE if the reserve could not grow for a table with these options. `ctx` is the
- * rp_durable. */
+/* Tests whether a table with these options may be created. RP_NO_RESOURCE if the reserve could
+ * not grow for the table. `ctx` is the rp_durable. */
 RP_NODISCARD rp_status rp_durable_admit_table(void *ctx, const rp_table_options *options,
                                               rp_error *err);
 /* Counts a table that was created. `ctx` is the rp_durable. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses to connect to: parses texts and resolves them to socket addresses. */
+/* Addresses of servers: parses their texts and resolves them to socket addresses. */
 #ifndef RP_NET_ADDRESS_H
 #define RP_NET_ADDRESS_H
 
@@ -9,19 +9,20 @@
 
 enum {
     RP_ADDRESS_HOST_BYTES = 254,
-    RP_ADDRESS_ENDPOINTS = 16, /* only the first 16 addresses of a name are used */
+    RP_ADDRESS_ENDPOINTS = 16, /* of a name, only the first 16 addresses are used */
     RP_ADDRESS_LIST_MAX = 1024 /* a client has at most this many shards */
 };
 
-/* One server. A plain value. */
+/* The address of one server. A plain value. */
 typedef struct rp_address {
     bool is_unix;
-    char host[RP_ADDRESS_HOST_BYTES]; /* a name, an address without brackets, or a path */
+    char host[RP_ADDRESS_HOST_BYTES]; /* a host name, a numeric address without brackets, or a
+                                         path */
     uint16_t port;
 } rp_address;
 
-/* Parses "host:port", "[v6]:port" or "unix:/path". RP_INVALID; the error has the text and what
- * is wrong with it. */
+/* Parses "host:port", "[v6]:port" or "unix:/path". RP_INVALID; the error has the text and the
+ * reason. */
 RP_NODISCARD rp_status rp_address_parse(const char *text, rp_address *out, rp_error *err);
 
 /* A socket address. */
@@ -35,18 +36,18 @@ typedef struct rp_endpoints {
     size_t count; /* at least one after a success */
 } rp_endpoints;
 
-/* Resolves an address that needs no lookup: a path, a numeric address, or "localhost".
- * Returns false if the host is any other name, which needs a lookup. */
+/* Resolves an address that needs no name lookup: a path, a numeric address, or "localhost".
+ * Returns false if the host is any other name. */
 bool rp_address_resolve_now(const rp_address *address, rp_endpoints *out);
-/* Looks up the name of the host, which may take long. RP_NOT_FOUND, RP_UNAVAILABLE (no name
- * server responds), RP_NO_RESOURCE. */
+/* Looks up the host name, which may take long. RP_NOT_FOUND, RP_UNAVAILABLE (no name server
+ * responds), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_address_resolve(const rp_address *address, rp_endpoints *out,
                                           rp_error *err);
 
 typedef struct rp_shard_address {
-    char *text; /* as it was given; for an address of a dns: name, "address:port" */
+    char *text; /* as it was given; for an address found for a "dns:" name: "address:port" */
     rp_address address;
-    char name[RP_ADDRESS_HOST_BYTES]; /* name that the server's certificate must be for */
+    char name[RP_ADDRESS_HOST_BYTES]; /* name that the server's certificate must have */
 } rp_shard_address;
 
 typedef struct rp_address_list {
@@ -55,9 +56,9 @@ typedef struct rp_address_list {
     size_t count, capacity;
 } rp_address_list;
 
-/* Parses addresses separated by commas; blanks around them are ignored. "dns:name:port" becomes
- * every address of the name, which is looked up now. RP_INVALID, RP_NOT_FOUND and
- * RP_UNAVAILABLE (of a lookup), RP_NO_RESOURCE; on an error there is nothing to free. */
+/* Parses addresses separated by commas; blanks around them are ignored. "dns:name:port" is
+ * looked up now and becomes all addresses of the name. RP_INVALID, RP_NOT_FOUND and
+ * RP_UNAVAILABLE (from a lookup), RP_NO_RESOURCE. After an error there is nothing to free. */
 RP_NODISCARD rp_status rp_address_list_parse(const rp_allocator *alloc, const char *text,
                                              rp_address_list *out, rp_error *err);
 void rp_address_list_deinit(rp_address_list *list);

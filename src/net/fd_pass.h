@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes descriptors over Unix sockets. No call blocks. */
+/* Passes file descriptors to another process over Unix sockets. No call blocks. */
 #ifndef RP_NET_FD_PASS_H
 #define RP_NET_FD_PASS_H
 
@@ -7,13 +7,13 @@
 
 bool rp_fd_is_unix_socket(int socket);
 
-/* Sends a message with a descriptor, of which the receiver gets a copy. False if not all of the
- * message was sent. */
+/* Sends a message with a descriptor. The receiver gets a copy of the descriptor. False if the
+ * message was not sent completely. */
 bool rp_fd_send(int socket, const void *data, size_t size, int fd);
 
 /* Receives up to `size` bytes, and at most one descriptor in `*fd` (-1: none). Returns the
- * number of bytes; 0 if the peer has closed; -1 if there is no message yet, or, with `*broken`
- * set, if the socket has failed. */
+ * number of bytes received, or 0 if the peer has closed the connection. Returns -1 if there is
+ * no message yet. If the socket has failed, returns -1 and sets `*broken`. */
 int64_t rp_fd_receive(int socket, void *data, size_t size, int *fd, bool *broken);
 
 #endif

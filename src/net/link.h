@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connected socket, plain or under TLS, that never blocks.
+/* A link: a connected socket, plain or under TLS, that never blocks.
  *
- * Both kinds have the same functions. After RP_LINK_AGAIN, wait until the descriptor is ready
- * for `read_waits` (or for `write_waits`, after a write) and call again. Under TLS a write may
- * have to wait until the descriptor is readable, and a read until it is writable. A link is a
- * plain value, which may be moved in memory. Only one thread at a time may use it. No function
- * raises SIGPIPE. */
+ * Both kinds have the same functions. After RP_LINK_AGAIN the caller must wait until the
+ * descriptor is ready for `read_waits` (after a write: for `write_waits`), and call again.
+ * Under TLS a write may have to wait until the descriptor is readable, and a read until it is
+ * writable. A link is a plain value, which may be moved in memory. Only one thread at a time
+ * may use a link. No function raises SIGPIPE. */
 #ifndef RP_NET_LINK_H
 #define RP_NET_LINK_H
 
@@ -15,16 +15,18 @@
 
 typedef struct rp_link {
     int fd;
-    struct ssl_st *ssl; /* NULL: plain */
-    /* The events that a read and a write wait for after RP_LINK_AGAIN (a handshake sets both):
-     * RP_READABLE and RP_WRITABLE, except in some states of TLS. */
+    struct ssl_st *ssl; /* NULL: a plain link */
+    /* The events for which a read and a write wait after RP_LINK_AGAIN: RP_READABLE and
+     * RP_WRITABLE, or the reverse in some states of TLS. A handshake sets both. */
     uint32_t read_waits, write_waits;
-    bool secured; /* TLS, and the handshake has succeeded */
-    bool broken;  /* private: a call has returned RP_LINK_BROKEN; all later calls return it */
+    bool secured; /* a TLS handshake has succeeded */
+    bool broken;  /* private: a call has returned RP_LINK_BROKEN, and all later calls return it
+                     too */
     unsigned long tls_error; /* private: error code of OpenSSL */
-    /* TLS only: records without data that reads have received, see rp_tls_idle_records(). The
-     * peer can send them at almost no cost, but they cost us work, so the owner should count
-     * them as abuse by the peer. The link breaks after RP_LINK_MOST_IDLE of them. */
+    /* TLS only: the number of received records without data, see rp_tls_idle_records(). The
+     * peer can send such records at almost no cost, but they take work to process. So the owner
+     * should count them as abuse by the peer. After RP_LINK_MOST_IDLE of them the link is
+     * broken. */
     uint64_t idle_records;
 } rp_link;
 
@@ -37,8 +39,8 @@ typedef enum rp_link_result {
     RP_LINK_BROKEN,
 } rp_link_result;
 
-/* Takes the descriptor `fd`, which must be non-blocking. `tls` NULL: a plain link.
- * RP_NO_RESOURCE; then the caller keeps the descriptor. */
+/* Makes a link that owns the descriptor `fd`, which must be non-blocking. If `tls` is NULL, the
+ * link is plain. RP_NO_RESOURCE; in that case the caller keeps the descriptor. */
 RP_NODISCARD rp_status rp_link_init(rp_link *link, int fd, rp_tls *tls);
 void rp_link_deinit(rp_link *link); /* closes the descriptor, if it has one */
 
@@ -46,64 +48,70 @@ void rp_link_deinit(rp_link *link); /* closes the descriptor, if it has one */
  * host name or an IP address. RP_NO_RESOURCE; RP_INVALID (`name` is neither). Does nothing for
  * a plain link. */
 RP_NODISCARD rp_status rp_link_expect(rp_link *link, const char *name);
-/* Writes the reason for which TLS has failed, or "", to `text`. */
+/* Writes the reason for which TLS has failed to `text`; "" if it has not failed. */
 void rp_link_why(const rp_link *link, char *text, size_t size);
-/* Returns true if TLS has failed because one side refuses the other: a certificate, a version,
- * a peer that does not speak TLS. False if the peer only closed the connection. */
+/* Returns true if TLS has failed because one side refuses the other. Reasons are a certificate,
+ * a version, or a peer that does not use TLS. Returns false if the peer only closed the
+ * connection. */
 bool rp_link_is_refused(const rp_link *link);
 
-/* Returns the descriptor to the caller; the link has none afterwards. Plain links only. */
+/* Returns the descriptor to the caller, who then owns it; the link has none afterwards. Plain
+ * links only. */
 int rp_link_take_fd(rp_link *link);
 
-/* Whether the connection has ended in both directions, or has failed, so that written bytes
- * would not arrive. Bytes that the peer has sent before can still be read. */
+/* Returns true if the connection has ended in both directions or has failed, so that written
+ * bytes would not arrive. Bytes that the peer sent before can still be read. */
 bool rp_link_is_hung_up(const rp_link *link);
 
-/* Continues the handshake. RP_LINK_OK once it has succeeded (at once for a plain link). */
+/* Continues the handshake. Returns RP_LINK_OK when the handshake has succeeded; for a plain
+ * link at once. */
 rp_link_result rp_link_handshake(rp_link *link);
 
-/* Tells a peer whose first bytes were not TLS that this link wants TLS, by an alert. Call it
- * after a failed handshake. Does nothing after other failures. */
+/* For use after a failed handshake. If the first bytes of the peer were not TLS, sends a TLS
+ * alert, which shows the peer that this link requires TLS. Does nothing after other
+ * failures. */
 void rp_link_say_tls(rp_link *link);
-/* Returns true if these first bytes of a peer are an alert of TLS. No frame of HTTP/2 with
- * which a peer may begin has them. */
+/* Returns true if `data`, the first bytes of a peer, are a TLS alert. The first frame of an
+ * HTTP/2 peer never begins with these bytes. */
 bool rp_link_is_alert(const uint8_t *data, size_t size);
 
-/* The result of ALPN: true for "h2", false for "http/1.1" or none. Plain: false. */
+/* Returns the result of ALPN: true for "h2", false for "http/1.1" or no result. False for a
+ * plain link. */
 bool rp_link_is_h2(const rp_link *link);
 
-/* Writes the common name of the peer's verified certificate to `name`, or "" if there is none:
- * at most `size` - 1 bytes, with control characters replaced. */
+/* Writes the common name of the peer's verified certificate to `name`, or "" if there is no
+ * such certificate. Writes at most `size` - 1 bytes of it, with control characters replaced. */
 void rp_link_peer_name(const rp_link *link, char *name, size_t size);
 
 /* Reads into `parts`, which must have room for at least one byte. `*moved` receives the number
- * of bytes read: 0 unless the result is RP_LINK_OK. */
+ * of bytes read. It is 0 if the result is not RP_LINK_OK. */
 rp_link_result rp_link_read(rp_link *link, const struct iovec *parts, int part_count,
                             size_t *moved);
-/* Whether TLS has read bytes from the descriptor that no rp_link_read() has returned. The
- * descriptor does not become readable for these bytes. So after a read that has filled all of
- * its parts, call rp_link_read() again. This is not necessary if the parts have room for
- * RP_LINK_ROOM bytes or more: such a read leaves no bytes in TLS. */
+/* Returns true if TLS has read bytes from the descriptor that no rp_link_read() has returned.
+ * The descriptor does not become readable for these bytes. So after a read that has filled all
+ * of its parts, the caller must call rp_link_read() again. This is not necessary if the parts
+ * have room for at least RP_LINK_ROOM bytes: such a read leaves no bytes in TLS. */
 enum { RP_LINK_ROOM = 64 << 10 };
 bool rp_link_has_pending(const rp_link *link);
-/* Number of bytes that have arrived from the peer and that no read has returned. Under TLS an
- * estimate: RP_LINK_ROOM if TLS has read some of them, otherwise the number of encrypted bytes
- * in the socket. */
+/* Returns the number of bytes that have arrived from the peer and that no read has returned.
+ * Under TLS this is an estimate: RP_LINK_ROOM if TLS has read some of them, otherwise the
+ * number of encrypted bytes in the socket. */
 size_t rp_link_waiting(const rp_link *link);
 
 /* Writes as many bytes as possible; `*moved` receives their number, as for rp_link_read().
- * Under TLS small parts share records. `more`: the caller will call rp_link_write() again right
- * away, so the last bytes may be held back (MSG_MORE). The next write must begin with all bytes
- * that were passed and not moved, since under TLS they may be in a record that is partly
- * written. */
+ * Under TLS small parts share records. `more` says that the caller will call rp_link_write()
+ * again at once, so the system may hold back the last bytes (MSG_MORE). The next write must
+ * begin with all bytes that were passed and not moved: under TLS they may be in a record that
+ * is partly written. */
 rp_link_result rp_link_write(rp_link *link, const struct iovec *parts, int part_count,
                              bool more, size_t *moved);
 
-/* Copies up to `size` of the next bytes and leaves them unread. Plain links only. */
+/* Copies up to `size` of the next bytes without removing them from the input. Plain links
+ * only. */
 rp_link_result rp_link_peek(rp_link *link, void *data, size_t size, size_t *moved);
 
-/* Blocks until the descriptor of a plain link is readable or has ended, for at most `wait_ns`,
- * which must be less than a second. False if neither has happened. */
+/* Blocks until the descriptor of a plain link is readable or its connection has ended, but at
+ * most `wait_ns`, which must be less than a second. Returns false if neither has happened. */
 bool rp_link_await(int fd, int64_t wait_ns);
 
 /* Tells the peer that no more bytes follow (close_notify, shutdown). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listening sockets for the addresses of a server. */
+/* A listener: the listening sockets for one address of a server. */
 #ifndef RP_NET_LISTENER_H
 #define RP_NET_LISTENER_H
 
@@ -13,30 +13,30 @@ enum {
 typedef struct rp_listener {
     int fds[RP_LISTENER_MAX_FDS];
     size_t fd_count;
-    int port;            /* of TCP; 0 for a Unix socket */
-    bool is_local;       /* loopback or Unix: not reachable from other hosts */
-    char unix_path[108]; /* "" for TCP; removed on close */
-    char text[128];      /* the address as text, for people */
+    int port;            /* TCP port; 0 for a Unix socket */
+    bool is_local;       /* loopback or Unix socket: not reachable from other hosts */
+    char unix_path[108]; /* "" for TCP; the socket file is removed on close */
+    char text[128];      /* the address as text, for messages */
 } rp_listener;
 
 /* Binds and listens on an address:
  *
- *   "host:port"    all addresses of a name, on one port: "localhost:8000" is 127.0.0.1 and ::1,
- *                  if the machine has both; or one IPv4 address
+ *   "host:port"    one IPv4 address, or all addresses of a name, on one port: "localhost:8000"
+ *                  is 127.0.0.1 and ::1, if the machine has both
  *   "[v6]:port"    one IPv6 address
  *   ":port"        every address, IPv6 and IPv4 on one socket
- *   "unix:/path"   a Unix socket; a stale socket file is replaced, a live one is an error
- *   "fd:n"         a descriptor that listens already
+ *   "unix:/path"   a Unix socket. A stale socket file is replaced; a live one is an error
+ *   "fd:n"         the descriptor n, which is already a listening socket
  *
- * Port 0 picks a free port. The sockets are non-blocking and close on exec. RP_INVALID (the
- * error says what is wrong with the text), RP_UNAVAILABLE (in use), RP_NOT_FOUND (no such
- * name), RP_DENIED (permissions), RP_NO_RESOURCE. */
+ * For port 0 the system chooses a free port. The sockets are non-blocking and close on exec.
+ * RP_INVALID (the error has the reason), RP_UNAVAILABLE (in use), RP_NOT_FOUND (no such name),
+ * RP_DENIED (permissions), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_listener_open(rp_listener *listener, const char *address,
                                         rp_error *err);
 void rp_listener_close(rp_listener *listener);
 
-/* Tells whether an address is local (rp_listener.is_local), without binding it, to check a
- * configuration. RP_INVALID, RP_NOT_FOUND. */
+/* Sets `*is_local` to whether an address is local (rp_listener.is_local), without binding it.
+ * For checking a configuration. RP_INVALID, RP_NOT_FOUND. */
 RP_NODISCARD rp_status rp_address_is_local(const char *address, bool *is_local, rp_error *err);
 
 /* Accepts a connection. Returns its descriptor with all options set (non-blocking, close on

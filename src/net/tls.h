@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A TLS configuration: a certificate, its key and trusted authorities. Uses OpenSSL, TLS 1.2
- * and newer; ALPN offers "h2" and, for a server, "http/1.1". A rp_tls is immutable and
- * reference counted: a reload makes a new one, and open connections keep theirs. */
+/* A TLS configuration: a certificate, its key and trusted authorities. Uses OpenSSL with TLS
+ * 1.2 and newer. ALPN offers "h2"; a server also offers "http/1.1". An rp_tls is immutable and
+ * refcounted: a reload of the files makes a new rp_tls, and open connections keep the old
+ * one. */
 #ifndef RP_NET_TLS_H
 #define RP_NET_TLS_H
 
@@ -10,9 +11,9 @@
 typedef struct rp_tls rp_tls;
 
 typedef struct rp_tls_files {
-    const char *certificate; /* PEM, the server's chain */
-    const char *key;         /* PEM */
-    const char *client_ca;   /* PEM; NULL: client certificates are not requested */
+    const char *certificate; /* PEM file with the server's certificate chain */
+    const char *key;         /* PEM file */
+    const char *client_ca;   /* PEM file; NULL: client certificates are not requested */
     bool require_client_certificate;
 } rp_tls_files;
 
@@ -23,14 +24,14 @@ RP_NODISCARD rp_status rp_tls_new(const rp_allocator *alloc, const rp_tls_files 
 
 /* The files of a client; each may be NULL. */
 typedef struct rp_tls_client_files {
-    const char *ca;          /* PEM: trusted authorities; NULL: those of the system */
-    const char *certificate; /* PEM, the client's chain; needs the key */
+    const char *ca;          /* PEM file with trusted authorities; NULL: those of the system */
+    const char *certificate; /* PEM file with the client's certificate chain; needs `key` */
     const char *key;
 } rp_tls_client_files;
 
-/* As rp_tls_new(), for a client. Its sessions take the client's part in the handshake, and
- * accept only a server whose certificate is for the name that was passed to rp_link_expect().
- */
+/* As rp_tls_new(), but for a client: its sessions take the client's part in the handshake. They
+ * accept only a server whose certificate is valid for the name that was passed to
+ * rp_link_expect(). */
 RP_NODISCARD rp_status rp_tls_new_client(const rp_allocator *alloc,
                                          const rp_tls_client_files *files, rp_tls **out,
                                          rp_error *err);
@@ -39,36 +40,37 @@ void rp_tls_unref(rp_tls *tls); /* NULL is fine */
 
 struct ssl_st;
 
-/* Makes a session over `fd`, which is borrowed. The session holds a reference to `tls`. NULL:
- * no memory. */
+/* Makes a session over `fd`, which is borrowed. The session holds a reference to `tls`. NULL if
+ * there is no memory. */
 struct ssl_st *rp_tls_new_session(rp_tls *tls, int fd);
 void rp_tls_free_session(struct ssl_st *ssl); /* NULL is fine */
 
-/* Tells the session whether another write will follow the next one without delay. If so, the
- * system may hold back the bytes of the next write to send them with those that follow. */
+/* Sets whether, after the next write, a further write will follow at once. If so, the system
+ * may hold back the bytes of the next write and send them with the further bytes. */
 void rp_tls_set_more(struct ssl_st *ssl, bool more);
 
 /* Set or raise the allowance: the number of bytes that the session may still read from the
- * descriptor. A read that needs more reports SSL_ERROR_WANT_READ. OpenSSL handles records
- * without application data inside SSL_read() and would continue for as long as they arrive; the
- * allowance makes it return. A session starts with 0. */
+ * descriptor. A read that needs more bytes reports SSL_ERROR_WANT_READ. Without an allowance
+ * OpenSSL would process records without application data inside SSL_read() as long as they
+ * arrive. A session starts with an allowance of 0. */
 void rp_tls_set_allowance(struct ssl_st *ssl, size_t bytes);
 void rp_tls_add_allowance(struct ssl_st *ssl, size_t bytes);
 
-/* Starts to count records without application data. Each one also sets the allowance to 0. */
+/* Starts to count records without application data. From now on, each such record also sets the
+ * allowance to 0. */
 void rp_tls_count_idle(struct ssl_st *ssl);
-/* Returns a count that starts with rp_tls_count_idle(). Each record without application data
- * adds 1: it contains an alert or handshake messages (KeyUpdate, NewSessionTicket, attempts to
- * renegotiate). Each handshake message in such a record adds another 1. */
+/* Returns the count that rp_tls_count_idle() has started. Each record without application data
+ * adds 1; such a record contains an alert or handshake messages (KeyUpdate, NewSessionTicket,
+ * attempts to renegotiate). Each handshake message in it adds another 1. */
 uint64_t rp_tls_idle_records(const struct ssl_st *ssl);
 
-/* Returns the reason for which a handshake message of the peer was refused by our limits
- * (tls_limits.h), or NULL. The handshake must not continue then. */
+/* Returns the reason for which our limits (tls_limits.h) have refused a handshake message of
+ * the peer, or NULL. If it is not NULL, the caller must not continue the handshake. */
 const char *rp_tls_refusal(const struct ssl_st *ssl);
 
-/* Frees the certificates that a client has sent besides its own. OpenSSL needs them only to
- * verify that one, within one step of the handshake, but would keep them as long as the
- * session. Does nothing for a session of a client. */
+/* For a server: frees the certificates that a client has sent in addition to its own. OpenSSL
+ * needs them only within one step of the handshake, to verify the client's own certificate, but
+ * would keep them as long as the session. Does nothing for a session of a client. */
 void rp_tls_drop_chain(struct ssl_st *ssl);
 
 #endif

@@ -38,8 +38,8 @@ static inline void rp_buf_clear(rp_buf *buf)
     buf->bad = buf->full = false;
 }
 
-/* Makes room for `more` bytes and returns the address of the first. NULL if there is no memory,
- * or if the buffer was bad. */
+/* Makes room for `more` bytes and returns the address of the first. Returns NULL if there is no
+ * memory, or if the buffer is already bad. */
 uint8_t *rp_buf_grow(rp_buf *buf, size_t more);
 static inline uint8_t *rp_buf_reserve(rp_buf *buf, size_t more)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system's clocks and random seeds. Used only by blocking waits, and by the store, whose
- * options can replace them. */
+/* The system's clocks and random seeds. Only blocking waits and the store use these functions.
+ * Options of the store can replace them. */
 #ifndef RP_UTIL_CLOCK_H
 #define RP_UTIL_CLOCK_H
 
 #include "reprise/wait.h" /* rp_now_ns() */
 
-/* The wall clock in nanoseconds; `ctx` is not used. */
+/* Returns the wall clock in nanoseconds. `ctx` is not used. */
 int64_t rp_wall_ns(void *ctx);
 
-/* The processor time of the calling thread, in nanoseconds. */
+/* Returns the processor time of the calling thread in nanoseconds. */
 int64_t rp_thread_cpu_ns(void);
 
-/* A seed from the system, never 0. */
+/* Returns a random seed from the system, never 0. */
 uint64_t rp_system_seed(void);
 
 #endif

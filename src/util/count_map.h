@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts by 64-bit key. A key is removed when its count falls to 0. Not thread-safe.
+/* A map from 64-bit keys to counts. A key is removed when its count falls to 0. Not
+ * thread-safe.
  *
  * Invariants:
  *   N1  the map holds exactly the entries below `used` with n > 0;
@@ -22,8 +23,8 @@ typedef struct rp_count_map {
     size_t capacity;
     size_t used; /* entries from this index on have never been used */
     uint32_t first_free;
-    /* The entries of the last add and of the last sub, which mostly are those of the next, too.
-     * Hints: the entries may be free, or have another key by now. */
+    /* Hints: the entries of the last add and of the last sub. The next call mostly has the same
+     * key. By now an entry may be free, or have another key. */
     uint32_t last_added, last_taken;
 } rp_count_map;
 
@@ -33,22 +34,21 @@ void rp_count_map_deinit(rp_count_map *m);
 /* Makes room for `more` new keys. RP_NO_RESOURCE, with nothing changed. */
 RP_NODISCARD rp_status rp_count_map_reserve(rp_count_map *m, size_t more);
 
-/* Increments the count of a key; returns the new count. There must be room for a key that is
- * new. */
+/* Increments the count of a key, and returns the new count. For a new key there must be
+ * room. */
 uint32_t rp_count_map_add(rp_count_map *m, uint64_t key);
 
-/* Decrements the count of a key, which must be > 0; returns the new count. */
+/* Decrements the count of a key, and returns the new count. The count must be > 0. */
 uint32_t rp_count_map_sub(rp_count_map *m, uint64_t key);
 
-/* The count of a key, or 0. */
+/* Returns the count of a key, or 0. */
 uint32_t rp_count_map_get(const rp_count_map *m, uint64_t key);
 
-/* The number of keys with a count > 0. */
+/* Returns the number of keys with a count > 0. */
 size_t rp_count_map_size(const rp_count_map *m);
 
-/* Shrinks the map if less than a quarter of its memory is in use, unless the map is small. The
- * room of an earlier reserve is lost. Does nothing if there is no memory for the smaller
- * map. */
+/* Shrinks a map that is not small if less than a quarter of its memory is in use. Room that was
+ * reserved earlier is lost. Does nothing if there is no memory for the smaller map. */
 void rp_count_map_trim(rp_count_map *m);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instruction sets of this processor beyond the compilation target. */
+/* Tells which instruction sets beyond the compilation target this processor has. */
 #ifndef RP_UTIL_CPU_H
 #define RP_UTIL_CPU_H
 

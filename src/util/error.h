@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filling in an rp_error. */
+/* Functions that fill in an rp_error (reprise/status.h). */
 #ifndef RP_UTIL_ERROR_H
 #define RP_UTIL_ERROR_H
 

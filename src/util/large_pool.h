@@ -5,10 +5,11 @@
  * the next block when they are first written to, which takes longer than filling them. So a
  * writer of large chunks would pay for new pages with each chunk.
  *
- * The pool keeps at most RP_LARGE_KEPT_BYTES of idle blocks. It keeps a freed block if the idle
- * blocks then have no more bytes than are in use, or than RP_LARGE_FIRST_BYTES. Blocks that are
- * idle stay when others are freed: a writer may soon need them again. It drops idle blocks of
- * other sizes when it has none of a requested size.
+ * The pool keeps at most RP_LARGE_KEPT_BYTES of idle blocks. It keeps a freed block if, with
+ * this block, the idle blocks have no more bytes than the blocks in use, or no more than
+ * RP_LARGE_FIRST_BYTES. An idle block is not dropped because others are freed: a writer may
+ * soon need it again. When it has no idle block of a requested size, it drops idle blocks of
+ * other sizes.
  *
  * There is one pool per process, with static state. Safe from any thread. It does not wait for
  * its lock: while another thread holds the lock, and in the child of a fork that interrupted
@@ -20,8 +21,8 @@
 #include <stddef.h>
 
 enum {
-    RP_LARGE_LEAST = 32 << 10, /* the smallest size */
-    RP_LARGE_MOST = 4 << 20,   /* the largest */
+    RP_LARGE_LEAST = 32 << 10, /* the smallest size of a block, in bytes */
+    RP_LARGE_MOST = 4 << 20,   /* the largest size */
     RP_LARGE_KEPT_BYTES = 64 << 20,
     RP_LARGE_FIRST_BYTES = 4 << 20,
 };
@@ -31,18 +32,18 @@ static inline bool rp_large_is_pooled(size_t size)
     return size >= RP_LARGE_LEAST && size <= RP_LARGE_MOST;
 }
 
-/* `size` bytes (RP_LARGE_LEAST .. RP_LARGE_MOST), aligned to 16, uninitialised. NULL if there
- * is no memory. */
+/* Returns `size` bytes (RP_LARGE_LEAST .. RP_LARGE_MOST), aligned to 16, uninitialised. NULL if
+ * there is no memory. */
 void *rp_large_alloc(size_t size);
 
-/* Frees a block. `size` must be the size it was allocated with. */
+/* Frees a block. `size` must be the size with which it was allocated. */
 void rp_large_free(void *ptr, size_t size);
 
 /* Frees all idle blocks. */
 void rp_large_trim(void);
 
 typedef struct rp_large_info {
-    size_t used_bytes; /* of the blocks in use, in the sizes of the pool */
+    size_t used_bytes; /* bytes of the blocks in use, rounded up to the pool's block sizes */
     size_t idle_bytes;
 } rp_large_info;
 

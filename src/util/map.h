@@ -15,12 +15,12 @@
  *
  * Growth is incremental. A full map gets an array of twice as many buckets, and each
  * rp_map_reserve() moves a few entries from the old array to the new one, in the order of their
- * home buckets. So no call takes time in proportion to the whole map, except a reserve for very
- * many entries.
+ * home buckets. So no call takes time in proportion to the size of the map. The exception is an
+ * rp_map_reserve() for very many entries.
  *
  * Invariants:
- *   M1  an entry is in the old array exactly if its tag is >= old_from;
- *   M2  without an old array, old_from is 2^32, which is above every tag;
+ *   M1  an entry is stored in the array `old` exactly if its tag is >= old_from;
+ *   M2  if there is no old array, old_from is 2^32, which is above every tag;
  *   M3  count is the number of entries in both arrays;
  *   M4  `passed` of a bucket counts the entries whose home is at or before it and that are
  *       stored after it; in particular the buckets from an entry's home to the one before its
@@ -66,7 +66,8 @@ typedef struct rp_map {
 } rp_map;
 
 void rp_map_init(rp_map *map, const rp_allocator *alloc, uint64_t seed);
-void rp_map_init_like(rp_map *map, const rp_map *other); /* same seed, so the same tags */
+/* Makes a map with the seed of `other`: a key has the same tag in both maps. */
+void rp_map_init_like(rp_map *map, const rp_map *other);
 void rp_map_deinit(rp_map *map);
 
 /* Makes room for `more` entries. RP_NO_RESOURCE, with nothing changed. */
@@ -98,8 +99,8 @@ static inline void rp_map_prefetch(const rp_map *map, uint32_t tag)
 }
 
 /* As rp_map_prefetch(), but without the lock that guards the map. The map may grow meanwhile,
- * so this may prefetch a wrong or even a freed line; that is harmless, as a prefetch has no
- * other effect and cannot fault. */
+ * so this may prefetch a wrong or even a freed line. That is harmless: a prefetch has no other
+ * effect and cannot fault. */
 static inline void rp_map_prefetch_unlocked(const rp_map *map, uint32_t tag)
 {
     const rp_map_bucket *buckets =
@@ -111,11 +112,11 @@ static inline void rp_map_prefetch_unlocked(const rp_map *map, uint32_t tag)
     __builtin_prefetch((const void *)line, 1);
 }
 
-/* A look-up: call rp_map_start(), then rp_map_next() until it returns a slot that has the
- * wanted key, or RP_MAP_NONE. */
+/* A look-up. The caller calls rp_map_start(), then rp_map_next() until this returns RP_MAP_NONE
+ * or a slot that has the wanted key. */
 typedef struct rp_map_cursor {
     const rp_map_bucket *buckets;
-    size_t mask; /* of bucket numbers */
+    size_t mask; /* number of buckets - 1 */
     size_t bucket;
     uint32_t matches; /* one bit for each entry of the bucket that is still to be compared */
 } rp_map_cursor;
@@ -162,17 +163,18 @@ static inline uint32_t rp_map_next(uint32_t tag, rp_map_cursor *at)
     return at->buckets[at->bucket].slots[entry];
 }
 
-/* Adds an entry that is not in the map; there must be room for it. */
+/* Adds an entry. The entry must not be in the map, and there must be room for it. */
 void rp_map_insert(rp_map *map, uint32_t tag, uint32_t slot);
 
-/* Removes an entry that is in the map. */
+/* Removes an entry, which must be in the map. */
 void rp_map_remove(rp_map *map, uint32_t tag, uint32_t slot);
 
-/* Moves the entries and the memory of `from` to `map`, which is empty and has the same seed. */
+/* Moves the entries and the memory of `from` to `map`. `map` must be empty and have the same
+ * seed. */
 void rp_map_take(rp_map *map, rp_map *from);
 
-/* Removes every entry, and frees the memory if it is large. Call rp_map_reserve() before the
- * next insert. */
+/* Removes every entry, and frees the memory if it is large. The caller must call
+ * rp_map_reserve() before the next insert. */
 void rp_map_clear(rp_map *map);
 
 #endif

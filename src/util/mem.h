@@ -9,7 +9,7 @@
 
 enum { RP_CACHE_LINE = 64 };
 
-/* 1 if built with a sanitizer that has a heap of its own. */
+/* RP_SANITIZED is 1 if the code is built with a sanitizer that has its own heap. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define RP_SANITIZED 1
 #elif defined(__has_feature)
@@ -37,7 +37,8 @@ static inline bool rp_size_mul(size_t a, size_t b, size_t *out)
 void *rp_alloc(const rp_allocator *a, size_t size);
 void *rp_alloc_zero(const rp_allocator *a, size_t size);
 
-/* An array of `count` zeroed elements. NULL if there is no memory or the product overflows. */
+/* Returns an array of `count` zeroed elements. NULL if there is no memory or the product
+ * overflows. */
 void *rp_alloc_array(const rp_allocator *a, size_t count, size_t element_size);
 
 /* Frees `size` bytes at `ptr`. NULL is fine. */
@@ -52,27 +53,27 @@ bool rp_resize_array(const rp_allocator *a, void *array, size_t old_count, size_
 bool rp_grow_array(const rp_allocator *a, void *array, size_t old_count, size_t new_count,
                    size_t element_size);
 
-/* Zeroed memory, aligned to a cache line. Blocks of 2 MiB or more are aligned to huge pages,
- * and the system is asked to use huge pages for them. The system zeroes large blocks of the
- * default allocator page by page when they are first written to. Free it with
- * rp_release_aligned() and the same size. */
+/* Returns zeroed memory, aligned to a cache line. Blocks of 2 MiB or more are aligned to huge
+ * pages, and the system is asked to use huge pages for them. The system zeroes large blocks of
+ * the default allocator page by page when they are first written to. The caller frees the
+ * memory with rp_release_aligned() and the same size. */
 void *rp_alloc_aligned(const rp_allocator *a, size_t size);
 void rp_release_aligned(const rp_allocator *a, void *ptr, size_t size);
 
-/* `size` zeroed bytes (>= 1) from the system, not from an allocator: a page takes memory when
- * it is first written to. NULL if there is no memory. */
+/* Returns `size` zeroed bytes (>= 1) from the system, not from an allocator. A page takes
+ * memory when it is first written to. NULL if there is no memory. */
 void *rp_map_pages(size_t size);
 void rp_unmap_pages(void *ptr, size_t size);
 
-/* The bytes of memory that the machine has. 0: not known. */
+/* Returns the bytes of memory that the machine has; 0 if not known. */
 uint64_t rp_machine_memory(void);
 
 /* Returns unused memory of the default allocator to the system, page by page. Meanwhile other
  * threads that allocate may wait: see rp_memory_wants_trim(). */
 void rp_trim_memory(void);
 
-/* Asks the system to provide memory now, instead of at the first write, for the pages that lie
- * wholly within these `size` bytes. Changes no byte, so other threads may use the bytes
+/* Asks the system to provide memory now for the pages that lie wholly within these `size`
+ * bytes, instead of at the first write. Changes no byte, so other threads may use the bytes
  * meanwhile. Best effort. */
 void rp_touch(void *ptr, size_t size);
 

@@ -14,8 +14,8 @@
  * and returns one full stack at a time. The depot of a class keeps up to twelve full stacks for
  * the next thread whose cache is empty. A slab without a block in use goes back to its region
  * and can be used for another size. The pool keeps at most as many empty regions as it has
- * regions in use, or one; the others are unmapped. So the pool holds at most twice the memory
- * of the regions in use.
+ * regions in use, but at least one; other empty regions are unmapped. So the pool holds at most
+ * twice the memory of the regions in use.
  *
  * There is one pool per process, with static state. A thread that ends returns its cache. Safe
  * from any thread, and after a fork. */
@@ -28,20 +28,20 @@
 /* The largest block of the pool. */
 enum { RP_POOL_MAX_BYTES = 2048 };
 
-/* `size` bytes (1 .. RP_POOL_MAX_BYTES), aligned to 16, uninitialised. NULL if there is no
- * memory. */
+/* Returns `size` bytes (1 .. RP_POOL_MAX_BYTES), aligned to 16, uninitialised. NULL if there is
+ * no memory. */
 void *rp_pool_alloc(size_t size);
 
-/* Frees a block. `size` must be the size it was allocated with. */
+/* Frees a block. `size` must be the size with which it was allocated. */
 void rp_pool_free(void *ptr, size_t size);
 
 /* Returns empty memory to the system: empty regions, empty slabs, and blocks in the depots.
- * Does not touch the caches of threads. Takes a few milliseconds per GiB returned. */
+ * Leaves the caches of threads as they are. Takes a few milliseconds per GiB returned. */
 void rp_pool_trim(void);
 
 typedef struct rp_pool_info {
-    size_t held_bytes; /* of all regions */
-    size_t used_bytes; /* of the regions that have a slab in use */
+    size_t held_bytes; /* bytes of all regions */
+    size_t used_bytes; /* bytes of the regions that have a slab in use */
 } rp_pool_info;
 
 void rp_pool_get_info(rp_pool_info *out);

@@ -66,18 +66,19 @@ typedef struct rp_cond {
 void rp_mutex_init(rp_mutex *m, int rank);
 void rp_mutex_deinit(rp_mutex *m);
 void rp_mutex_lock(rp_mutex *m) RP_ACQUIRE(*m);
-/* Acquires the mutex if that needs no wait. For callers that can do without it, such as the
- * child of a fork: the mutex may be held by a thread that the child does not have. */
+/* Acquires the mutex if that needs no wait. Returns false otherwise. For callers that can do
+ * without the mutex. An example is the child of a fork: the thread that holds the mutex may
+ * exist only in the parent. */
 bool rp_mutex_try_lock(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
-/* Acquires another mutex of the rank that was acquired last. Only for callers that know that no
- * other thread waits for one of these mutexes while it holds another, which would deadlock:
- * docs/threading.md has the argument. The try variant spins for some microseconds, then returns
- * false instead of sleeping. */
+/* Acquires another mutex of the rank that was acquired last. The caller must know that no other
+ * thread waits for a mutex of this rank while it holds another one; otherwise the two threads
+ * could deadlock. docs/threading.md has the argument. The try variant spins for some
+ * microseconds, then returns false instead of sleeping. */
 void rp_mutex_lock_beside(rp_mutex *m) RP_ACQUIRE(*m);
 bool rp_mutex_try_lock_beside(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
 void rp_mutex_unlock(rp_mutex *m) RP_RELEASE(*m);
-/* Releases the mutex and pauses for a moment. For a thread that acquires a mutex repeatedly, so
- * that waiting threads get it in between. */
+/* Releases the mutex and pauses for a moment. For a thread that acquires a mutex repeatedly:
+ * waiting threads can acquire the mutex during the pause. */
 void rp_mutex_unlock_and_pause(rp_mutex *m) RP_RELEASE(*m);
 #ifndef NDEBUG
 /* For asserts: true if this thread holds a mutex of the rank of `m`. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of reprise/printable.h that only the library uses. Pure. */
+/* Escapes text for output: the parts of reprise/printable.h that only the library uses. The
+ * functions are pure. */
 #ifndef RP_UTIL_PRINTABLE_H
 #define RP_UTIL_PRINTABLE_H
 
@@ -7,16 +8,16 @@
 
 enum { RP_SPELT_BYTES = 8 };
 
-/* Escapes the character at `text`, which has `size` >= 1 bytes, into `out`, not terminated.
- * Returns how many bytes of `text` were read; sets `*spelt` to the number of bytes written to
- * `out`. */
+/* Escapes the first character of `text` and writes it to `out`, without a terminating zero.
+ * `text` has `size` >= 1 bytes. Returns the number of bytes read from `text`. Sets `*spelt` to
+ * the number of bytes written to `out`. */
 size_t rp_spell(const char *text, size_t size, rp_spelling how, char out[RP_SPELT_BYTES],
                 size_t *spelt);
 
 bool rp_is_utf8(const char *text, size_t size);
 
 /* Returns `length`, less the bytes of an incomplete UTF-8 character at the end of `text`. For a
- * text that was cut off after `length` bytes. */
+ * text that was truncated to `length` bytes. */
 size_t rp_utf8_whole(const char *text, size_t length);
 
 #endif

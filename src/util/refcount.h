@@ -35,9 +35,9 @@ static inline void rp_refcount_inc(rp_refcount *r)
     rp_refcount_add(r, 1);
 }
 
-/* Drops `n` references. True if they were the last.
+/* Drops `n` references. Returns true if they were the last.
  *
- * If the caller holds all references, no other thread can take or drop one: then a load is
+ * If the caller holds all references, no other thread can take or drop one. Then a load is
  * enough and saves a read-modify-write. The load acquires the writes that other threads
  * released when they dropped their references. */
 static inline bool rp_refcount_sub(rp_refcount *r, uint32_t n)
@@ -59,7 +59,7 @@ static inline bool rp_refcount_is_one(const rp_refcount *r)
     return atomic_load_explicit(&r->n, memory_order_relaxed) == 1;
 }
 
-/* The number of references, which may be out of date when the caller uses it. */
+/* Returns the number of references, which may be out of date when the caller uses it. */
 static inline uint32_t rp_refcount_get(const rp_refcount *r)
 {
     return (uint32_t)atomic_load_explicit(&r->n, memory_order_relaxed);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small random generator: xoshiro256++ (Blackman and Vigna, 2019), seeded through splitmix64.
- * A plain value: the same seed gives the same numbers on every machine. */
+ * A plain value. The same seed gives the same numbers on every machine. */
 #ifndef RP_UTIL_RNG_H
 #define RP_UTIL_RNG_H
 

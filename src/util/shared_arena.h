@@ -6,17 +6,17 @@
  *   | run | run | run          | run     |
  *   0                                    file                   reserve
  *
- * Blocks are runs of whole pages, and a run may span parts. The bookkeeping of runs is stored
+ * A block is a run of whole pages. A run may span parts. The bookkeeping of runs is stored
  * outside the arena: a reader sees the contents of blocks and nothing else, in particular no
  * address of this process.
  *
  * Each part is sealed when it is made. Its length never changes, so a process that has mapped
  * it never gets SIGBUS, and only the mapping of this process can write to it. The system
  * provides a page when it is first touched, even by a reader. Therefore a part is made only
- * when a block needs it, and is no longer than its first block, a step, or an eighth of the
- * parts before it, whichever is largest. The seal against writing also forbids punching holes,
- * so free pages return to the system only when the arena is freed; until then later blocks
- * reuse them.
+ * when a block needs it, and is no longer than the largest of these: its first block,
+ * `step_bytes`, and an eighth of the parts before it. The seal against writing also forbids
+ * punching holes, so free pages return to the system only when the arena is freed; until then
+ * later blocks reuse them.
  *
  * Invariants (rp_shared_arena_check() tests them):
  *
@@ -49,13 +49,13 @@ RP_NODISCARD rp_status rp_shared_arena_new(const rp_allocator *alloc, size_t res
                                            rp_error *err);
 void rp_shared_arena_unref(rp_shared_arena *arena); /* NULL is fine */
 
-/* The allocator of the arena; its ctx is the arena. Blocks may outlive the owner's reference.
- */
+/* Returns the allocator of the arena; its ctx is the arena. Blocks may outlive the owner's
+ * reference. */
 rp_allocator rp_shared_arena_allocator(rp_shared_arena *arena);
 
 /* Freezes the contents: freed blocks are not reused, and new blocks come from the fallback
- * allocator. For readers that continue to read after the owner, which no longer waits for them,
- * has freed their blocks. */
+ * allocator. For readers that still read blocks which the owner has freed without waiting for
+ * them. */
 void rp_shared_arena_retire(rp_shared_arena *arena);
 
 /* Sets `*offset` to the offset in the arena of the `size` bytes at `data`. False if these bytes
@@ -68,13 +68,13 @@ bool rp_shared_arena_find(const rp_shared_arena *arena, const void *data, size_t
 const uint8_t *rp_shared_arena_base(const rp_shared_arena *arena, size_t *reserve_bytes);
 
 typedef struct rp_shared_part {
-    uint64_t offset, bytes; /* in the arena: each part begins where the one before it ends */
+    uint64_t offset, bytes; /* in the arena: each part begins where the previous part ends */
     int fd;                 /* read-only */
 } rp_shared_part;
 
-/* The number of parts so far. Any thread, no lock. */
+/* Returns the number of parts so far. Any thread, no lock. */
 size_t rp_shared_arena_parts(const rp_shared_arena *arena);
-/* A part, borrowed from the arena. `index` must be below rp_shared_arena_parts(). */
+/* Returns a part, borrowed from the arena. `index` must be below rp_shared_arena_parts(). */
 const rp_shared_part *rp_shared_arena_part(const rp_shared_arena *arena, size_t index);
 
 typedef struct rp_shared_arena_info {

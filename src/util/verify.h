@@ -4,8 +4,8 @@
  * assert() states one condition that takes constant time. RP_VERIFY() calls the checker of a
  * module, which may walk a whole structure. A checker that ran after each operation would make
  * n operations cost n * n. So for large structures RP_VERIFY() skips most runs, which bounds
- * the average cost of an operation: the checker runs every time for a structure of up to
- * VERIFY_PACE parts, every 8th time for one of 8 * VERIFY_PACE. */
+ * the average cost of an operation. For a structure of up to VERIFY_PACE parts the checker runs
+ * every time; for a structure of 8 * VERIFY_PACE parts it runs every 8th time. */
 #ifndef RP_UTIL_VERIFY_H
 #define RP_UTIL_VERIFY_H
 

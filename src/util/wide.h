@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A 128-bit integer, which ISO C lacks and gcc and clang have. */
+/* A 128-bit unsigned integer: an extension of gcc and clang that ISO C lacks. */
 #ifndef RP_UTIL_WIDE_H
 #define RP_UTIL_WIDE_H
 

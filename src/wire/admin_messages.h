@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages of reprise's own services, proto/reprise/v1: reads requests, writes responses.
+/* Reads the requests of reprise's own services, proto/reprise/v1, and writes their responses.
  *
- * All functions are pure functions over bytes. Strings are borrowed from the bytes read.
- * Readers return RP_INVALID (the message is malformed; a name is not text or has more than 255
- * bytes) and RP_NO_RESOURCE (too many keys). Numbers are returned as they were sent, unless
- * noted; the caller checks them. Responses without a writer here are empty messages. */
+ * All functions are pure functions over bytes. Strings borrow from the bytes read. Readers
+ * return RP_INVALID (the message is malformed; a name is not text or has more than 255 bytes)
+ * and RP_NO_RESOURCE (too many keys). Numbers are returned as they were sent, unless noted: the
+ * caller must check them. Responses without a writer in this file are empty messages. */
 #ifndef RP_WIRE_ADMIN_MESSAGES_H
 #define RP_WIRE_ADMIN_MESSAGES_H
 
@@ -13,13 +13,14 @@
 #include "util/buf.h"
 #include "wire/message.h"
 
-/* A limiter in a request, which may have sent only some of its fields. */
+/* A limiter in a request. The request may have only some of its fields; `has_...` shows
+ * which. */
 typedef struct rp_wire_limiter {
     bool has_samples_per_insert, has_min_size, has_min_diff, has_max_diff;
     rp_limiter_options value;
 } rp_wire_limiter;
 
-/* Copies the fields that were sent into `options`. */
+/* Copies the fields that the request has into `options`. */
 void rp_wire_limiter_apply(const rp_wire_limiter *limiter, rp_limiter_options *options);
 
 /* TableOptions, with the defaults of the message filled in. */
@@ -35,8 +36,8 @@ typedef struct rp_wire_table_options {
     size_t signature_size;
 } rp_wire_table_options;
 
-/* Reads a CreateTableRequest. Also RP_INVALID if it has no options, or a sampler or remover
- * without a kind. */
+/* Reads a CreateTableRequest. Also returns RP_INVALID if the request has no options, or if its
+ * sampler or remover has no kind. */
 RP_NODISCARD rp_status rp_wire_read_create_table(const uint8_t *data, size_t size,
                                                  rp_wire_table_options *out, rp_error *err);
 
@@ -44,14 +45,14 @@ RP_NODISCARD rp_status rp_wire_read_create_table(const uint8_t *data, size_t siz
 RP_NODISCARD rp_status rp_wire_read_drop_table(const uint8_t *data, size_t size,
                                                rp_string *table, rp_error *err);
 
-/* AlterTableRequest: only the fields that were sent are changed. */
+/* AlterTableRequest. Only the fields that the request has are changed in the table. */
 typedef struct rp_wire_alter_table {
     rp_string table;
     bool has_max_size, has_max_bytes, has_max_times_sampled;
     int64_t max_size;
     uint64_t max_bytes;
     int32_t max_times_sampled;
-    rp_wire_limiter limiter; /* only the fields that were sent */
+    rp_wire_limiter limiter; /* only the fields that the request has */
     bool recenter;
 } rp_wire_alter_table;
 
@@ -73,28 +74,29 @@ RP_NODISCARD rp_status rp_wire_read_why_blocked(const uint8_t *data, size_t size
                                                 rp_string *table, size_t *max_calls,
                                                 rp_error *err);
 
-/* Who made a waiting call. */
+/* The client that made a waiting call. */
 typedef struct rp_wire_caller {
     const char *address; /* NULL: not known */
-    uint64_t id;         /* of the connection; 0: the server's own process */
+    uint64_t id; /* id of its connection; 0: the call is from the server's own process */
 } rp_wire_caller;
 
-/* Write a WhyBlockedResponse: any number of calls, then the total. Deadlines are sent relative
- * to `now_ns`, the monotonic time. */
+/* Append to a WhyBlockedResponse. The caller appends any number of calls, then the total.
+ * Deadlines are sent relative to `now_ns`, the monotonic time. */
 void rp_wire_write_waiting_call(rp_buf *out, const char *table, const rp_waiting *waiting,
                                 const rp_wire_caller *caller, int64_t now_ns);
 void rp_wire_write_waiting_total(rp_buf *out, size_t total);
 
-/* Appends a table to a StatusResponse, which may have any number of them. durability_wire.h
+/* Appends a table to a StatusResponse, which may have any number of tables. durability_wire.h
  * writes the other fields of the response. */
 void rp_wire_write_table_status(rp_buf *out, const rp_table_info *table);
 
-/* PeekRequest, UpdateRequest and DeleteRequest. Borrows the message, from which the `count`
- * keys or updates (at most `max_keys`) are copied later, by the two functions below. */
+/* PeekRequest, UpdateRequest and DeleteRequest. It borrows the message. The caller copies the
+ * `count` keys or updates (at most `max_keys`) later, with rp_wire_request_keys() or
+ * rp_wire_request_updates(). */
 typedef struct rp_wire_keys_request {
     rp_string table;
     size_t count;
-    bool with_data, cut_rows; /* of PeekRequest */
+    bool with_data, cut_rows; /* only in a PeekRequest */
     const uint8_t *data;
     size_t size;
 } rp_wire_keys_request;
@@ -117,8 +119,8 @@ void rp_wire_write_found(rp_buf *out, size_t found);
 typedef struct rp_wire_draw_request {
     rp_string table;
     int64_t count, at_least;
-    bool has_timeout;   /* false: no limit */
-    int64_t timeout_ms; /* negative: no limit; 0: does not wait */
+    bool has_timeout;   /* false means no limit */
+    int64_t timeout_ms; /* negative means no limit, 0 means no wait */
     bool distinct, cut_rows;
     double beta;
 } rp_wire_draw_request;
@@ -127,10 +129,10 @@ typedef struct rp_wire_draw_request {
 RP_NODISCARD rp_status rp_wire_read_draw(const uint8_t *data, size_t size,
                                          rp_wire_draw_request *out, rp_error *err);
 
-/* Append a chunk, or an entry, to a PeekResponse or SampleResponse; their order does not
- * matter. The reply may borrow the chunk, so it must hold a trajectory that refers to the
- * chunk. An entry borrows nothing; `table` is the name of the table. False if there is no
- * memory. */
+/* Append a chunk or an entry to a PeekResponse or SampleResponse, in any order. The reply may
+ * borrow the chunk, so the caller must make it hold a trajectory that refers to the chunk
+ * (rp_message_hold()). An entry borrows nothing. `table` is the name of the table. False if
+ * there is no memory. */
 bool rp_wire_add_chunk(rp_message *reply, const rp_chunk *chunk);
 bool rp_wire_add_entry(rp_message *reply, const rp_sample *sample, const char *table);
 

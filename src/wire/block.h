@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A reference counted buffer for received bytes. A message and every chunk in it hold one
- * reference each. While a block has a single owner, it can grow as bytes arrive.
+/* A refcounted buffer for received bytes. A message holds a reference to the block with its
+ * bytes, and so does every chunk in the message. While a block has only one reference, it can
+ * grow as bytes arrive.
  *
  * Invariants:
  *   B1  size <= capacity;
@@ -18,8 +19,8 @@ typedef struct rp_block_pool rp_block_pool;
 typedef struct rp_block {
     rp_refcount refs;
     rp_allocator alloc;
-    /* The allocator of `data`. If its `resize` is NULL, struct and data are one allocation, in
-     * which the data follows the struct. */
+    /* The allocator of `data`. If data_alloc.resize is NULL, struct and data are one
+     * allocation: the data follows the struct. */
     rp_allocator data_alloc;
     size_t size, capacity;
     rp_block_pool *home;   /* the pool that the block returns to; a reference, or NULL */
@@ -37,7 +38,7 @@ rp_block *rp_block_new_apart(const rp_allocator *alloc, const rp_allocator *data
                              size_t capacity);
 
 /* Makes room for `capacity` bytes. Returns the block, which may have moved. If there is no
- * memory, returns NULL and changes nothing. The caller must be the only owner. */
+ * memory, returns NULL and changes nothing. The caller must hold the only reference. */
 rp_block *rp_block_grow(rp_block *block, size_t capacity);
 
 static inline rp_block *rp_block_ref(rp_block *block)
@@ -47,10 +48,10 @@ static inline rp_block *rp_block_ref(rp_block *block)
 }
 void rp_block_unref(rp_block *block); /* NULL is fine */
 
-/* A pool keeps large blocks for reuse. Without it the system would unmap each block and clear
- * the pages of the next one, which takes longer than copying the data. A pool keeps at most
- * RP_POOL_KEPT_BYTES of idle blocks, and exists until the last block that it has handed out is
- * freed. Blocks may be dropped on any thread. */
+/* A pool keeps large blocks for reuse. Without a pool the system would unmap each freed block
+ * and clear the pages of the next block, which takes longer than copying the data. A pool keeps
+ * at most RP_POOL_KEPT_BYTES of idle blocks, and exists until the last block that it has handed
+ * out is freed. A reference to a block may be dropped on any thread. */
 
 enum {
     RP_POOLED_BYTES = 256 << 10, /* the least capacity of a pooled block */
@@ -62,8 +63,8 @@ enum {
 rp_block_pool *rp_block_pool_new(const rp_allocator *alloc);
 void rp_block_pool_unref(rp_block_pool *pool); /* NULL is fine */
 
-/* As rp_block_new(), but may return a block of the pool, which may have more room. `pool` may
- * be NULL. */
+/* As rp_block_new(), but may return a block from the pool, whose capacity may be larger than
+ * `capacity`. `pool` may be NULL. */
 rp_block *rp_block_pool_get(rp_block_pool *pool, const rp_allocator *alloc, size_t capacity);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies a chunk under another key.
+/* Makes a copy of a chunk that has another key.
  *
- * Writers choose the keys of their chunks. A message that has chunks of two writers under one
- * key needs another key for one of them. */
+ * Writers choose the keys of their chunks. If chunks of two writers in one message have the
+ * same key, one of them is replaced by such a copy. */
 #ifndef RP_WIRE_CHUNK_REKEY_H
 #define RP_WIRE_CHUNK_REKEY_H
 
 #include "chunk/chunk_api.h"
 
-/* Makes a copy of a chunk that differs from it only in the key. Does not decode the data.
- * Returns owned. RP_NO_RESOURCE. */
+/* Copies `chunk`; only the key differs. Does not decode the data. Returns owned.
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_chunk_rekey(const rp_allocator *alloc, const rp_chunk *chunk,
                                       uint64_t key, rp_chunk **out, rp_error *err);
 

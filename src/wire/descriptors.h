@@ -7,10 +7,10 @@
 #include "reprise/tensor.h"
 
 typedef struct rp_wire_file {
-    const char *name; /* as in an import: "reverb/schema.proto" */
+    const char *name; /* the path that an import names: "reverb/schema.proto" */
     const uint8_t *data;
     size_t size;
-    const uint8_t *needs; /* indexes of the files that it imports, directly or not */
+    const uint8_t *needs; /* indexes of the files that it imports, directly or indirectly */
     size_t need_count;
 } rp_wire_file;
 
@@ -20,7 +20,8 @@ typedef struct rp_wire_symbol {
     uint8_t file;
 } rp_wire_symbol;
 
-/* Generated: the files, the symbols sorted by name, and the full names of the services. */
+/* The generated tables: the files, the symbols sorted by name, and the full names of the
+ * services. */
 extern const rp_wire_file rp_wire_files[];
 extern const size_t rp_wire_file_count;
 extern const rp_wire_symbol rp_wire_symbols[];

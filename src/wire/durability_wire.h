@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and writes the state of a server's storage (rp_durable_info: checkpoints, journal,
- * disk), a field of a StatusResponse. Also reads a StatusRequest. */
+/* Reads a StatusRequest. Reads and writes one field of a StatusResponse, the durability: the
+ * state of the server's checkpoints, journal and disk (rp_durable_info). */
 #ifndef RP_WIRE_DURABILITY_WIRE_H
 #define RP_WIRE_DURABILITY_WIRE_H
 
@@ -8,7 +8,8 @@
 #include "util/buf.h"
 
 /* Reads a StatusRequest. `*table` is the name of a table, or "" for all tables.
- * `*without_tables`: the response shall have no tables. Errors as in admin_messages.h. */
+ * `*without_tables` is true if the client wants a response without tables. Errors as in
+ * admin_messages.h. */
 RP_NODISCARD rp_status rp_wire_read_status_request(const uint8_t *data, size_t size,
                                                    rp_string *table, bool *without_tables,
                                                    rp_error *err);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields of protobuf messages: the common part of the readers, and writers.
+/* Reads and writes the fields of protobuf messages, for the other files of this folder.
  *
- * Readers follow proto3: fields may be in any order; if a field that is not declared as
- * repeated occurs several times, the last scalar counts, and submessages are merged; a field
- * with an unknown number or the wrong type is skipped; repeated numbers may be packed or not.
- * Readers are pure functions, and their results borrow from the bytes.
+ * Readers follow proto3. Fields may be in any order. If a field that is not declared as
+ * repeated occurs several times, the last value of a scalar counts, and submessages are merged.
+ * A field with an unknown number or the wrong type is skipped. Repeated numbers may be packed
+ * or not. Readers are pure functions, and their results borrow from the bytes.
  *
- * Writers omit default values. They append to an rp_buf, which records that it has run out of
- * memory. So no writer fails: check `bad` at the end. */
+ * Writers omit default values. They append to an rp_buf, which sets `bad` when there is no
+ * memory. So no writer returns an error: the caller must check `bad` at the end. */
 #ifndef RP_WIRE_FIELDS_H
 #define RP_WIRE_FIELDS_H
 
@@ -15,11 +15,11 @@
 #include "reprise/table.h"
 #include "util/buf.h"
 
-/* The longest name of a table, a service or a type. */
+/* The largest size of the name of a table, a service or a type. */
 enum { RP_WIRE_MAX_NAME_BYTES = RP_MAX_TABLE_NAME_BYTES };
 
-/* True if the bytes are text: UTF-8 without a zero byte, so valid in a proto3 string and in a C
- * string. */
+/* True if the bytes are text: UTF-8 without a zero byte, which is valid both in a proto3 string
+ * and in a C string. */
 bool rp_wire_is_text(const void *data, size_t size);
 
 /* Reads a field of type string. `what` is its name for the error. RP_INVALID if the string is
@@ -27,8 +27,8 @@ bool rp_wire_is_text(const void *data, size_t size);
 RP_NODISCARD rp_status rp_wire_read_text(const rp_pb_field *field, const char *what,
                                          rp_string *out, rp_error *err);
 
-/* Reads a message whose only field, number 1, is a string, as rp_wire_read_text() does. "" if
- * the field is absent. */
+/* Reads a message whose only field, number 1, is a string. The rules are those of
+ * rp_wire_read_text(). `*out` is "" if the field is absent. */
 RP_NODISCARD rp_status rp_wire_read_only_text(const uint8_t *data, size_t size,
                                               const char *message, const char *what,
                                               rp_string *out, rp_error *err);
@@ -37,32 +37,32 @@ RP_NODISCARD rp_status rp_wire_read_only_text(const uint8_t *data, size_t size,
  */
 rp_status rp_wire_malformed(rp_error *err, const char *message);
 
-/* For readers of responses: a malformed response is an error of the peer, not of the caller, so
+/* For readers of responses. A malformed response is an error of the peer, not of the caller, so
  * RP_INVALID becomes RP_CORRUPT. Other statuses are returned unchanged. */
 rp_status rp_wire_blame_peer(rp_status status, rp_error *err);
 
-/* Adds to `*count` how many numbers one field of a `repeated uint64` has, packed or not. False
- * if the bytes are not varints. */
+/* Adds to `*count` the number of values in one field of a `repeated uint64`, packed or not.
+ * False if the bytes are not varints. */
 RP_NODISCARD bool rp_wire_count_numbers(const rp_pb_field *field, size_t *count);
 
-/* Copies the numbers of a field that rp_wire_count_numbers() has counted. Returns the address
- * after the last number written. */
+/* Copies the values of a field that rp_wire_count_numbers() has counted. Returns the address
+ * after the last value written. */
 uint64_t *rp_wire_copy_numbers(const rp_pb_field *field, uint64_t *out);
 
 /* True if the field is a well-formed KeyWithPriority. */
 RP_NODISCARD bool rp_wire_is_update(const rp_pb_field *field);
 
 /* A fast path: reads the next field if it is a KeyWithPriority with the field number `number`
- * (below 16) that has a key and a priority in this order, as all known writers send it. False:
- * nothing was read, and the general reader has to be used. */
+ * (below 16) that has a key and a priority in this order. All known writers send this form. If
+ * it returns false, nothing was read, and the caller must use the general reader. */
 RP_NODISCARD bool rp_wire_next_update(rp_pb_reader *reader, uint32_t number, rp_update *update);
 
-/* Copies all KeyWithPriority fields with the number `number` of a message that has been
- * checked. */
+/* Copies all KeyWithPriority fields with the field number `number`. The message must have been
+ * checked before. */
 void rp_wire_copy_updates(const uint8_t *data, size_t size, uint32_t number,
                           rp_update *updates);
 
-/* An int32 is the low 32 bits of its varint. */
+/* Returns the value of an int32 field: the low 32 bits of its varint. */
 static inline int32_t rp_wire_int32(const rp_pb_field *field)
 {
     return (int32_t)(uint32_t)field->value;
@@ -90,13 +90,13 @@ void rp_wire_put_bytes_always(rp_buf *out, uint32_t number, const void *data, si
 /* Appends one KeyWithPriority field for each update. */
 void rp_wire_put_updates(rp_buf *out, uint32_t number, const rp_update *updates, size_t count);
 
-/* Appends a repeated field of numbers, packed; nothing if `count` is 0. */
+/* Appends a packed repeated field. Appends nothing if `count` is 0. */
 void rp_wire_put_packed(rp_buf *out, uint32_t number, const uint64_t *values, size_t count);
 
 /* Begin and end a submessage: fields written between the two calls are its content. One byte is
  * reserved for its length, so content of 128 bytes and more is moved when the submessage ends.
- * `mark` is the result of rp_wire_begin(). Submessages end in the reverse order of their
- * beginnings. */
+ * `mark` is the result of rp_wire_begin(). The caller must end nested submessages in the
+ * reverse order of their beginnings. */
 size_t rp_wire_begin(rp_buf *out, uint32_t number);
 void rp_wire_end(rp_buf *out, size_t mark);
 

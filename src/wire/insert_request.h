@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads an InsertStreamRequest in place.
+/* Reads an InsertStreamRequest, with which a client inserts items, without copying it.
  *
  *   InsertStreamRequest   1 ChunkData, repeated   2 PrioritizedItem, repeated
  *                         3 keep_chunk_keys, packed or not
@@ -40,14 +40,15 @@ typedef struct rp_insert_request {
     rp_insert_excess excess; /* written even on an error */
 } rp_insert_request;
 
-/* Makes the first pass. RP_INVALID (malformed), RP_NO_RESOURCE (over a limit; the error names
- * the part, the count and the limit). */
+/* Makes the first pass. RP_INVALID (malformed), RP_NO_RESOURCE (a limit is exceeded; the error
+ * names the part, the count and the limit). */
 RP_NODISCARD rp_status rp_insert_request_read(const uint8_t *data, size_t size,
                                               const rp_insert_limits *limits,
                                               rp_insert_request *out, rp_error *err);
 
-/* To read the parts of one kind, open a reader with rp_insert_request_parts(), then call
- * rp_insert_request_next_chunk(), or rp_insert_request_next_item(), until it returns false. */
+/* To read all chunks or all items, the caller opens a reader with rp_insert_request_parts(). It
+ * then calls rp_insert_request_next_chunk() or rp_insert_request_next_item() until the result
+ * is false. */
 static inline rp_pb_reader rp_insert_request_parts(const rp_insert_request *request)
 {
     return rp_pb_open(request->data, request->size);
@@ -55,11 +56,12 @@ static inline rp_pb_reader rp_insert_request_parts(const rp_insert_request *requ
 bool rp_insert_request_next_chunk(rp_pb_reader *reader, const uint8_t **data, size_t *size);
 bool rp_insert_request_next_item(rp_pb_reader *reader, const uint8_t **data, size_t *size);
 
-/* Copies the keep_count keys of chunks that the stream keeps to `keys`. */
+/* Copies the keep_count keys to `keys`: the keys of the chunks that the stream keeps for later
+ * messages. */
 void rp_insert_request_keep(const rp_insert_request *request, uint64_t *keys);
 
-/* A column of an item. In the array of slices, its slices follow those of the columns before
- * it. */
+/* A column of an item. In the array of slices, the slices of a column follow those of the
+ * previous column. */
 typedef struct rp_wire_column {
     uint32_t slice_count;
     bool squeeze;
@@ -94,8 +96,8 @@ typedef struct rp_wire_item_arrays {
 RP_NODISCARD rp_status rp_wire_item_read(const uint8_t *data, size_t size,
                                          const rp_wire_item_arrays *arrays, rp_wire_item *out,
                                          rp_error *err);
-/* As rp_wire_item_read(), but the item may have no columns: old checkpoints have items without
- * a trajectory. */
+/* As rp_wire_item_read(), but an item without columns is allowed: old checkpoints have items
+ * without a trajectory. */
 RP_NODISCARD rp_status rp_wire_item_read_any(const uint8_t *data, size_t size,
                                              const rp_wire_item_arrays *arrays,
                                              rp_wire_item *out, rp_error *err);

@@ -7,8 +7,9 @@
  *   Column           1 ChunkSlice, repeated   2 squeeze
  *   ChunkSlice       1 chunk_key  2 offset  3 length  4 index
  *
- * A slice has less than 128 bytes, and so has a column of at most RP_SHORT_COLUMN slices. The
- * length before each of them is therefore one byte, which is set after the content is known. */
+ * A slice has less than 128 bytes, and so has a column of at most RP_SHORT_COLUMN slices.
+ * Therefore the length before such a slice or column is one byte. It is set after the content
+ * has been written. */
 #ifndef RP_WIRE_ITEM_WIRE_H
 #define RP_WIRE_ITEM_WIRE_H
 
@@ -27,8 +28,8 @@ enum {
     RP_ITEM_TIMES_SAMPLED = 6,
     RP_ITEM_INSERTED_AT = 7,
     RP_ITEM_TRAJECTORY = 8,
-    RP_ITEM_COLUMN = 1, /* of the trajectory */
-    RP_ITEM_SLICE = 1,  /* of a column */
+    RP_ITEM_COLUMN = 1, /* field of FlatTrajectory */
+    RP_ITEM_SLICE = 1,  /* field of Column */
     RP_ITEM_SQUEEZE = 2,
     RP_SLICE_CHUNK = 1,
     RP_SLICE_OFFSET = 2,
@@ -37,9 +38,9 @@ enum {
 };
 
 enum {
-    RP_SLICE_MAX_BYTES = 2 + 11 + 3 * 6, /* of a slice with its tag and length */
-    /* The most slices that, with RP_ITEM_SQUEEZE, always fit into the 127 bytes of a one-byte
-     * length. */
+    RP_SLICE_MAX_BYTES = 2 + 11 + 3 * 6, /* largest size of a slice with its tag and length */
+    /* The largest number of slices that, with RP_ITEM_SQUEEZE, always fit into 127 bytes, the
+     * largest length that one byte can hold. */
     RP_SHORT_COLUMN = (127 - 2) / RP_SLICE_MAX_BYTES,
 };
 
@@ -87,8 +88,8 @@ static inline size_t rp_item_column_size(const rp_slices *column)
     return size;
 }
 
-/* The size of a serialised FlatTrajectory. rp_item_put_trajectory() writes exactly that many
- * bytes at `at`, and returns the address after them. */
+/* Returns the size of a serialised FlatTrajectory. rp_item_put_trajectory() writes exactly that
+ * many bytes at `at`, and returns the address after them. */
 static inline size_t rp_item_trajectory_size(const rp_trajectory *trajectory)
 {
     size_t size = 0;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gRPC message to be sent: its own bytes, and pieces of borrowed bytes, which are not copied.
+/* A gRPC message to be sent. It has its own bytes, and pieces of borrowed bytes, which are not
+ * copied.
  *
  *   bytes    | prefix (5) | own | own | own ...
  *                               ^ borrowed pieces are inserted between own bytes
  *
- * Borrowed bytes are in chunks. The message holds trajectories that refer to these chunks until
- * it has been written. Small chunks are copied, as a separate piece costs more than the copy. A
- * pool keeps messages for reuse.
+ * Borrowed bytes belong to chunks. Until the message has been written, it holds references to
+ * trajectories that refer to these chunks. Small chunks are copied, since a piece costs more
+ * than the copy. A pool keeps released messages for reuse.
  *
  * Invariants:
- *   R1  `borrowed` is the sum of the sizes of all pieces, whose `at` ascend;
- *   R2  once the message is closed, left <= given <= size;
+ *   R1  `borrowed` is the sum of the sizes of all pieces; the values of `at` ascend;
+ *   R2  after the message was closed, left <= given <= size;
  *   R3  idle_bytes is the memory of all idle messages of a pool.
  *
  * One thread. */
@@ -22,7 +23,7 @@
 
 enum {
     RP_GRPC_PREFIX = 5,          /* compressed flag, then the length, big-endian */
-    RP_MESSAGE_COPY_BYTES = 4096 /* chunks of so many bytes and more are borrowed */
+    RP_MESSAGE_COPY_BYTES = 4096 /* chunks of at least this size are borrowed */
 };
 
 typedef struct rp_message_piece {
@@ -39,13 +40,12 @@ struct rp_message {
     size_t piece_count, piece_capacity;
     rp_trajectory **holds;
     size_t hold_count, hold_capacity;
-    void *kept; /* see rp_reply_keep(); NULL: none */
+    void *kept; /* the object of rp_reply_keep(), or NULL */
     void (*give_back)(void *kept);
     size_t borrowed; /* bytes of all pieces */
-    size_t size;     /* once closed: bytes of the whole message, prefix included */
-    /* `given` counts the bytes that were handed to the connection, and `left` those of them
-     * that were written: they have left. The other three are the position of the next byte to
-     * hand over. */
+    size_t size;     /* after closing: bytes of the whole message with its prefix */
+    /* `given` counts the bytes that were handed to the connection; `left` counts the bytes that
+     * were written. The other three are the position of the next byte to hand over. */
     size_t own_given, piece_given, piece_part, given, left;
 };
 
@@ -58,27 +58,28 @@ typedef struct rp_message_pool {
 void rp_message_pool_init(rp_message_pool *pool, const rp_allocator *alloc);
 void rp_message_pool_deinit(rp_message_pool *pool);
 
-/* Makes an empty message. NULL if there is no memory. Return it with rp_message_release(). */
+/* Makes an empty message. NULL if there is no memory. The caller returns it with
+ * rp_message_release(). */
 rp_message *rp_message_new(rp_message_pool *pool);
 void rp_message_release(rp_message_pool *pool, rp_message *reply); /* NULL is fine */
 
-/* Appends `size` bytes of a chunk, copied or borrowed. False if there is no memory. Append own
- * bytes to reply->bytes directly. */
+/* Appends `size` bytes of a chunk, copied or borrowed. False if there is no memory. (The caller
+ * appends other bytes to reply->bytes.) */
 bool rp_message_add(rp_message *reply, const uint8_t *data, size_t size);
 
-/* Takes the caller's reference to `trajectory` and keeps it until the message is released.
- * False if there is no memory; then the caller keeps the reference. */
+/* Takes the caller's reference to `trajectory` and drops it when the message is released. False
+ * if there is no memory; in that case the caller keeps the reference. */
 bool rp_message_hold(rp_message *reply, rp_trajectory *trajectory);
 
-/* Keeps an object alive until the message is released: then calls give_back(kept). A message
- * can keep one such object. */
+/* Calls give_back(kept) when the message is released, so that the object `kept` lives until
+ * then. A message can keep one such object. */
 void rp_reply_keep(rp_message *reply, void *kept, void (*give_back)(void *kept));
 
-/* Completes the message: writes its prefix. False if an append has failed, or the message is
+/* Completes the message: writes its prefix. False if an append has failed, or if the message is
  * larger than 4 GiB. */
 bool rp_message_close(rp_message *reply);
 
-/* Bytes that have not been handed to the connection. */
+/* Returns the number of bytes that have not been handed to the connection. */
 static inline size_t rp_message_remaining(const rp_message *reply)
 {
     return reply->size - reply->given;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reflection service of gRPC (proto/grpc/reflection), v1 and v1alpha, which have the same
- * messages. Pure functions over the tables of descriptors.h. */
+/* Reads and writes the messages of gRPC's reflection service (proto/grpc/reflection). The
+ * versions v1 and v1alpha have the same messages. Pure functions over the tables of
+ * descriptors.h. */
 #ifndef RP_WIRE_REFLECTION_MESSAGES_H
 #define RP_WIRE_REFLECTION_MESSAGES_H
 
@@ -17,7 +18,7 @@ typedef enum rp_wire_reflection_kind {
     RP_WIRE_REFLECT_SERVICES = 7,
 } rp_wire_reflection_kind;
 
-/* A request. Its strings are borrowed from the bytes read. */
+/* A request. Its strings borrow from the bytes read. */
 typedef struct rp_wire_reflection_request {
     rp_string host;
     rp_wire_reflection_kind kind;
@@ -31,8 +32,8 @@ RP_NODISCARD rp_status rp_wire_read_reflection_request(const uint8_t *data, size
                                                        rp_wire_reflection_request *out,
                                                        rp_error *err);
 
-/* Writes the response: the services, a file with its imports, or an error within the response
- * (NOT_FOUND; UNIMPLEMENTED for an unknown kind). */
+/* Writes the response: the names of the services, a file with its imports, or an error in the
+ * response (NOT_FOUND; UNIMPLEMENTED for an unknown kind). */
 void rp_wire_write_reflection_response(rp_buf *out, const rp_wire_reflection_request *request);
 
 #endif

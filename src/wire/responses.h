@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the small responses, which reverb_messages.h and admin_messages.h write.
- * sample_response_read.h reads responses with chunks. All other responses are empty messages,
- * whose bytes are ignored.
+/* Reads the small responses of a server, which reverb_messages.h and admin_messages.h write.
+ * sample_response_read.h reads responses with chunks. All other responses are empty messages; a
+ * client ignores their bytes.
  *
  * Readers return RP_CORRUPT (the bytes are not such a message) and RP_NO_RESOURCE (a limit, or
- * memory). Strings are borrowed from the bytes read, unless noted. Out-parameters are written
- * on RP_OK only. */
+ * memory). Strings borrow from the bytes read, unless noted. Out-parameters are written on
+ * RP_OK only. */
 #ifndef RP_WIRE_RESPONSES_H
 #define RP_WIRE_RESPONSES_H
 
 #include "reprise/table.h"
 
-/* The first function checks an InsertStreamResponse and counts its keys, the second copies the
- * keys of a response that has been checked. */
+/* The first function checks an InsertStreamResponse and counts its keys. The second copies the
+ * keys of a response that the first has checked. */
 RP_NODISCARD rp_status rp_wire_read_insert_response(const uint8_t *data, size_t size,
                                                     size_t *count, rp_error *err);
 void rp_wire_insert_response_keys(const uint8_t *data, size_t size, uint64_t *keys);
@@ -28,21 +28,21 @@ RP_NODISCARD rp_status rp_wire_read_found(const uint8_t *data, size_t size, int6
 
 enum {
     RP_WIRE_MAX_TABLES = 10000,
-    RP_WIRE_MAX_TABLE_SIGNATURES_BYTES = 64 << 20, /* memory of all tables' signatures */
+    RP_WIRE_MAX_TABLE_SIGNATURES_BYTES = 64 << 20, /* memory for the signatures of all tables */
 };
 
 /* A list of tables, which owns their names and signatures. */
 typedef struct rp_wire_tables {
     rp_table_info *tables;
     size_t count;
-    rp_allocator alloc; /* private, as is `bytes` */
+    rp_allocator alloc; /* `alloc` and `bytes` are private */
     size_t bytes;
 } rp_wire_tables;
 
-/* Reads a ServerInfoResponse. Fields of rp_table_info that Reverb does not have are 0.
- * `state_id` (may be NULL) receives the high half, then the low half. An unknown selector, of a
- * newer Reverb, becomes RP_UNIFORM. A signature with values of an unknown kind is dropped.
- * Returns owned. */
+/* Reads a ServerInfoResponse. Fields of rp_table_info that Reverb does not have are set to 0.
+ * If `state_id` is not NULL, state_id[0] receives the high half of the state's id, state_id[1]
+ * the low half. An unknown selector, from a newer Reverb, becomes RP_UNIFORM. A signature with
+ * values of an unknown kind is dropped. Returns owned. */
 RP_NODISCARD rp_status rp_wire_read_server_info(const rp_allocator *alloc, const uint8_t *data,
                                                 size_t size, uint64_t state_id[2],
                                                 rp_wire_tables **out, rp_error *err);
@@ -54,14 +54,14 @@ RP_NODISCARD rp_status rp_wire_read_status(const rp_allocator *alloc, const uint
 
 void rp_wire_tables_free(rp_wire_tables *tables); /* NULL is fine */
 
-/* Copies the fields that `status`, a result of rp_wire_read_status(), has into the tables with
- * the same names. */
+/* Copies fields from `status`, a result of rp_wire_read_status(), into the tables of `tables`
+ * that have the same names. */
 void rp_wire_tables_merge(rp_wire_tables *tables, const rp_wire_tables *status);
 
 typedef struct rp_wire_waiting {
-    rp_string table, client; /* `client` is the address of the caller, or empty */
+    rp_string table, client; /* `client`: the address of the waiting client; empty: not known */
     uint64_t client_id;
-    rp_waiting waiting; /* `why` is cut to fit */
+    rp_waiting waiting; /* `waiting.why` is truncated to fit */
 } rp_wire_waiting;
 
 /* A list of blocked calls. The caller sets `calls` and `capacity`. */
@@ -72,9 +72,9 @@ typedef struct rp_wire_blocked {
     size_t total; /* number of blocked calls on the server */
 } rp_wire_blocked;
 
-/* Reads a WhyBlockedResponse: the first calls, as many as fit. `now_ns` is the monotonic time,
- * to which the relative deadlines of the response are added. On failure `out` is unchanged, but
- * for the content of `calls`. */
+/* Reads as many calls of a WhyBlockedResponse as fit into `calls`, from the first on. `now_ns`
+ * is the monotonic time; the relative deadlines of the response are added to it. On failure the
+ * content of `calls` is undefined, and the other members of `out` are unchanged. */
 RP_NODISCARD rp_status rp_wire_read_blocked(const uint8_t *data, size_t size, int64_t now_ns,
                                             rp_wire_blocked *out, rp_error *err);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages of proto/reprise/v1/runs.proto. Pure functions over bytes; strings are borrowed
- * from the bytes read.
+/* Reads and writes the messages about training runs, proto/reprise/v1/runs.proto. Pure
+ * functions over bytes. Strings borrow from the bytes read.
  *
- * Readers of requests return RP_INVALID (the message is malformed, or more than a bound of
- * reprise/runs.h) and RP_NO_RESOURCE (memory). The values of a report are checked later, by
- * rp_runs_report(). */
+ * Readers of requests return RP_INVALID (the message is malformed, or exceeds a bound of
+ * reprise/runs.h) and RP_NO_RESOURCE (memory). rp_runs_report() checks the values of a report
+ * later. */
 #ifndef RP_WIRE_RUN_MESSAGES_H
 #define RP_WIRE_RUN_MESSAGES_H
 
@@ -12,28 +12,28 @@
 #include "reprise/runs.h"
 #include "util/buf.h"
 
-/* A LogScalarsRequest. The arrays are owned, the names borrow from the message. */
+/* A LogScalarsRequest. The arrays are owned; the names borrow from the message. */
 typedef struct rp_wire_report {
     rp_run_report report;
-    rp_run_episode episode; /* report.episode, if the request has one */
+    rp_run_episode episode; /* report.episode points to it if the request has an episode */
     rp_scalar *scalars;
     rp_run_actor *actors;
     float *states;
     size_t state_numbers;
 } rp_wire_report;
 
-/* Call rp_wire_report_deinit() after RP_OK. */
+/* After RP_OK the caller must call rp_wire_report_deinit(). */
 RP_NODISCARD rp_status rp_wire_read_report(const rp_allocator *alloc, const uint8_t *data,
                                            size_t size, rp_wire_report *out, rp_error *err);
 void rp_wire_report_deinit(rp_wire_report *report, const rp_allocator *alloc);
 void rp_wire_write_report(rp_buf *out, const rp_run_report *report);
 
 void rp_wire_write_report_response(rp_buf *out, uint64_t dropped);
-/* RP_CORRUPT. */
+/* Reads the response to a report. RP_CORRUPT. */
 RP_NODISCARD rp_status rp_wire_read_report_response(const uint8_t *data, size_t size,
                                                     uint64_t *dropped, rp_error *err);
 
-/* As in the enum RunFormat. */
+/* The values are those of the enum RunFormat of runs.proto. */
 typedef enum rp_wire_run_format {
     RP_WIRE_RUN_LIST = 0,
     RP_WIRE_RUN_CSV = 1,
@@ -46,13 +46,13 @@ typedef struct rp_wire_read_runs {
     uint64_t after;
 } rp_wire_read_runs;
 
-/* RP_INVALID for an unknown format. */
+/* Reads a ReadRunsRequest. RP_INVALID also for an unknown format. */
 RP_NODISCARD rp_status rp_wire_read_runs_request(const uint8_t *data, size_t size,
                                                  rp_wire_read_runs *out, rp_error *err);
 void rp_wire_write_runs_request(rp_buf *out, const rp_wire_read_runs *request);
 
-/* A ReadRunsResponse. The server writes the data between rp_wire_begin_runs() and
- * rp_wire_end_runs(). */
+/* Write a ReadRunsResponse. The server appends the data to `out` between rp_wire_begin_runs()
+ * and rp_wire_end_runs(). `mark` is the result of rp_wire_begin_runs(). */
 size_t rp_wire_begin_runs(rp_buf *out);
 void rp_wire_end_runs(rp_buf *out, size_t mark, uint64_t after, bool more);
 
@@ -62,7 +62,7 @@ typedef struct rp_wire_runs_page {
     bool more;
 } rp_wire_runs_page;
 
-/* RP_CORRUPT. */
+/* Reads a ReadRunsResponse. RP_CORRUPT. */
 RP_NODISCARD rp_status rp_wire_read_runs_page(const uint8_t *data, size_t size,
                                               rp_wire_runs_page *out, rp_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Field numbers of the responses of SampleStream (proto/reverb) and SampleShared
- * (proto/reprise/v1), shared by their writer and their reader. */
+ * (proto/reprise/v1). sample_response.c writes these fields, sample_reader.c reads them. */
 #ifndef RP_WIRE_SAMPLE_FIELDS_H
 #define RP_WIRE_SAMPLE_FIELDS_H
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a reader of samples, shared by sample_reader.c and sample_trajectory.c.
+/* The state of a reader of samples (sample_response_read.h), shared by sample_reader.c and
+ * sample_trajectory.c.
  *
  * Invariants:
- *   S1  chunk_count <= chunk_capacity; each of `chunks` is a reference;
+ *   S1  chunk_count <= chunk_capacity; each of the first chunk_count entries of `chunks` is a
+ *       reference;
  *   S2  column_count <= column_capacity and view_capacity; slice_count <= slice_capacity and
  *       cut_capacity;
  *   S3  `hold` is set only with `shared`;
  *   S4  entries of `recent` beyond 2^recent_bits are empty; if recent_dirty is false, all
- *       entries are. */
+ *       entries are empty. */
 #ifndef RP_WIRE_SAMPLE_READER_H
 #define RP_WIRE_SAMPLE_READER_H
 
@@ -26,12 +28,13 @@ typedef struct recent_chunk {
 struct rp_sample_reader {
     rp_allocator alloc;
     rp_sample_limits limits;
-    rp_pb_reader message;           /* the part of the message that has not been read */
-    rp_block *block;                /* borrowed, while `message` has bytes */
+    rp_pb_reader message; /* the part of the message that has not been read */
+    rp_block *block;      /* borrowed while `message` has bytes; NULL: every chunk is copied */
     const rp_shared_source *shared; /* borrowed; NULL: none */
-    /* The sample in assembly: */
-    bool has_info; /* its info has been read */
-    void *hold;    /* the hold of its shared chunks; a reference, or NULL */
+    /* The sample that is being assembled: */
+    bool has_info; /* its SampleInfo has been read */
+    void *hold; /* a reference to the hold that keeps its shared chunks in the shared memory, or
+                   NULL */
     rp_sample sample;
     rp_wire_column *columns;
     rp_wire_slice *slices;
@@ -39,12 +42,12 @@ struct rp_sample_reader {
     rp_chunk_template template;
     rp_chunk **chunks; /* references to the chunks of the sample, or of the batch */
     size_t chunk_count, chunk_capacity;
-    size_t bytes; /* of all chunks */
+    size_t bytes; /* sum of the sizes of all chunks */
     size_t found; /* index of the chunk that was found last */
     rp_map map;   /* from keys to indexes in `chunks`, if `mapped` */
     bool mapped;
-    /* Scratch arrays for the input of the trajectory, with an entry for each column and slice.
-     */
+    /* Scratch arrays with the arguments for making the trajectory: an entry for each column,
+     * and an entry for each slice. */
     rp_slices *views;
     rp_slice *cuts;
     size_t view_capacity, cut_capacity;
@@ -54,7 +57,8 @@ struct rp_sample_reader {
     bool recent_dirty;
 };
 
-/* Makes the trajectory of the sample in assembly, without references to its chunks. */
+/* Makes the trajectory of the sample that is being assembled. The trajectory takes no
+ * references to its chunks. */
 RP_NODISCARD rp_status rp_sample_make_trajectory(rp_sample_reader *r, rp_error *err);
 
 #endif

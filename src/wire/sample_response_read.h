@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads samples, which sample_response.h and admin_messages.h write, and assembles them.
+/* Reads samples from a server's responses, which sample_response.h and admin_messages.h write.
  *
  *   SampleStreamResponse           1 SampleEntry, repeated
  *   SampleEntry                    1 SampleInfo  2 ChunkData, repeated  3 end_of_sequence
@@ -7,13 +7,13 @@
  *   Entry                          1 SampleInfo  2 weight
  *
  * A sample of a stream consists of one or more entries (its pieces), possibly in several
- * messages: the first has the sample's info, the last has end_of_sequence. A chunk is sent with
- * each sample that refers to it; within one message it is usually parsed only once. Chunks of
- * RP_READ_COPY_BYTES and more stay in the block of the message and hold a reference to it;
- * smaller ones are copied.
+ * messages. The first piece has the sample's info, the last has end_of_sequence. A chunk is
+ * sent with each sample that refers to it; within one message the reader usually parses it only
+ * once. A chunk of RP_READ_COPY_BYTES or more stays in the block of the message and holds a
+ * reference to this block. Smaller chunks are copied.
  *
- * Chunks of a SharedEntry (sample_response.h) are in memory that the reader shares with the
- * server, and are not copied.
+ * Chunks of a SharedEntry (sample_response.h) are in memory that the server shares with the
+ * reader. They are not copied.
  *
  * All readers return RP_CORRUPT (malformed, pieces that do not match, a missing chunk, a slice
  * outside its chunk, an unknown dtype or codec) and RP_NO_RESOURCE (a limit, or memory). One
@@ -29,21 +29,21 @@ enum { RP_READ_COPY_BYTES = 8 * 1024 };
 
 /* Limits of one sample, and of one batch. */
 typedef struct rp_sample_limits {
-    rp_chunk_limits chunk;                 /* of each chunk */
-    size_t chunks, columns, slices, bytes; /* of one sample */
-    size_t batch_chunks;                   /* of one PeekResponse or SampleResponse */
-    size_t item_bytes;                     /* of one decoded sample */
+    rp_chunk_limits chunk;                 /* limits of each chunk */
+    size_t chunks, columns, slices, bytes; /* limits of one sample */
+    size_t batch_chunks;                   /* limit of one PeekResponse or SampleResponse */
+    size_t item_bytes;                     /* limit of one decoded sample */
 } rp_sample_limits;
 
-/* The defaults, in the order of the fields: rp_chunk_limits_default(), but
- * max_wire_bytes is 512 MiB; 65,536 chunks, RP_MAX_COLUMNS, RP_MAX_SLICES, 1 GiB; 1,048,576
- * chunks; 1 GiB. */
+/* Returns the defaults. `chunk` is rp_chunk_limits_default() with a max_wire_bytes of 512 MiB.
+ * The limits of one sample are 65,536 chunks, RP_MAX_COLUMNS columns, RP_MAX_SLICES slices and
+ * 1 GiB. batch_chunks is 1,048,576, and item_bytes is 1 GiB. */
 rp_sample_limits rp_sample_limits_default(void);
 
 typedef struct rp_sample_reader rp_sample_reader;
 
-/* Makes a reader. If `limits` is NULL, it has the defaults. Chunks and trajectories are
- * allocated with `alloc`. Returns owned. */
+/* Makes a reader. If `limits` is NULL, the reader has the default limits. Chunks and
+ * trajectories are allocated with `alloc`. Returns owned. */
 RP_NODISCARD rp_status rp_sample_reader_new(const rp_allocator *alloc,
                                             const rp_sample_limits *limits,
                                             rp_sample_reader **out, rp_error *err);
@@ -51,38 +51,40 @@ void rp_sample_reader_free(rp_sample_reader *reader); /* NULL is fine */
 
 /* Memory shared with the server. A hold is the server's reference to the trajectory of one
  * sample, kept for this client (server/shm/lease.h). While the hold exists, the chunks of the
- * trajectory stay in the shared memory. The reader has a reference to the hold while it
- * assembles the sample, and so has every chunk. */
+ * trajectory stay in the shared memory. While the reader assembles the sample, it has a
+ * reference to the hold. Every chunk of the sample has a reference too. */
 typedef struct rp_shared_source {
-    /* Returns the address of these bytes; NULL: they are not in the memory. */
+    /* Returns the address of these bytes; NULL if they are not in the shared memory. */
     const uint8_t *(*find)(void *ctx, uint64_t offset, uint64_t size);
-    /* Returns a reference to the hold with the number `hold`; NULL: the allocation failed. */
+    /* Returns a reference to the hold with the number `hold`. NULL if the allocation failed. */
     void *(*take)(void *ctx, uint64_t hold);
     void (*ref)(void *hold);
     void (*unref)(void *hold);
     void *ctx;
 } rp_shared_source;
 
-/* Sets the shared memory; NULL: none. `shared` is borrowed. Call it only between streams. */
+/* Sets the shared memory; NULL means none. `shared` is borrowed. The caller must call this only
+ * between streams. */
 void rp_sample_reader_share(rp_sample_reader *reader, const rp_shared_source *shared);
 
-/* Drops the message and an incomplete sample. Call it for a new stream, or after an error. */
+/* Drops the message and an incomplete sample. The caller must call this before a new stream and
+ * after an error. */
 void rp_sample_reader_reset(rp_sample_reader *reader);
 
-/* True between two pieces of a sample. */
+/* True if a part of a sample has been read, and further pieces of it must follow. */
 bool rp_sample_reader_is_within(const rp_sample_reader *reader);
 
-/* Starts to read a SampleStreamResponse. `data` is in `block`, to which the reader takes
- * references if necessary; if `block` is NULL, every chunk is copied. `data` must stay valid
- * until rp_sample_reader_next() has returned 0 samples, or the reader is reset. Drops the
+/* Starts to read a SampleStreamResponse. `data` is in `block`; chunks that are not copied take
+ * references to `block`. If `block` is NULL, every chunk is copied. `data` must stay valid
+ * until rp_sample_reader_next() has returned 0 samples, or until the reader is reset. Drops the
  * unread part of the previous message. */
 void rp_sample_reader_open(rp_sample_reader *reader, const uint8_t *data, size_t size,
                            rp_block *block);
 
-/* Returns the next samples of the message in `out`, up to `capacity` (>= 1), in their order; if
- * `*count` is 0, there are no more. Their `weight` is 1. Release them with
- * rp_samples_release(). On failure `out` has nothing to release, the remaining samples of the
- * message are lost and the reader is reset. */
+/* Writes the next samples of the message to `out`, in order, up to `capacity` (>= 1). If
+ * `*count` is 0, the message has no more samples. The `weight` of these samples is 1. The
+ * caller releases them with rp_samples_release(). On failure `out` has nothing to release, the
+ * remaining samples of the message are lost, and the reader is reset. */
 RP_NODISCARD rp_status rp_sample_reader_next(rp_sample_reader *reader, rp_sample *out,
                                              size_t capacity, size_t *count, rp_error *err);
 
@@ -93,8 +95,8 @@ typedef struct rp_sample_list {
 } rp_sample_list;
 
 /* Reads a PeekResponse or SampleResponse. If it has more than `out->capacity` samples, returns
- * RP_NO_RESOURCE. If `with_data` is false, for a peek without chunks, trajectories are NULL.
- * Chunks are copied. Resets the reader. `out->count` is 0 on failure. */
+ * RP_NO_RESOURCE. If `with_data` is false, which is for a peek without chunks, trajectories are
+ * NULL. Chunks are copied. Resets the reader. `out->count` is 0 on failure. */
 RP_NODISCARD rp_status rp_sample_reader_batch(rp_sample_reader *reader, const uint8_t *data,
                                               size_t size, bool with_data, rp_sample_list *out,
                                               rp_error *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* KeyDistributionOptions: the kind of a sampler or a remover.
+/* Reads and writes KeyDistributionOptions: the kind of the selector that a table uses as its
+ * sampler or its remover.
  *
  *   KeyDistributionOptions   one of 1 fifo  2 uniform  3 Prioritized  4 Heap  6 lifo
  *                            7 is_deterministic
@@ -19,11 +20,11 @@ typedef struct rp_wire_selector {
 } rp_wire_selector;
 
 /* Reads a KeyDistributionOptions field. If a message has the field twice, the second is merged
- * into the first. Returns false if the field is malformed. */
+ * into the first. False if the field is malformed. */
 RP_NODISCARD bool rp_wire_read_selector(const rp_pb_field *field, rp_wire_selector *selector);
 
-/* Converts `selector`, after all fields of the message have been read. Leaves `*out` unchanged
- * if the field was absent. False if the kind is unknown. */
+/* Converts `selector`, after all fields of the message have been read. If the field was absent,
+ * `*out` is unchanged. False if the kind is unknown. */
 RP_NODISCARD bool rp_wire_take_selector(const rp_wire_selector *selector,
                                         rp_selector_options *out);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signatures in messages: tensorflow.StructuredValue.
+/* Reads and writes the signatures of tables in messages, where they are a
+ * tensorflow.StructuredValue.
  *
  *   StructuredValue          33 TensorSpecProto  35 BoundedTensorSpecProto
  *                            51 ListValue  52 TupleValue  53 DictValue  54 NamedTupleValue
@@ -8,14 +9,14 @@
  *   NamedTupleValue          1 name  2 pair, repeated: 1 key  2 StructuredValue
  *   TensorSpecProto          1 name  2 TensorShapeProto  3 dtype
  *
- * A bounded spec is read as a plain one, without its bounds. */
+ * A bounded spec is read as a plain spec: its bounds are ignored. */
 #ifndef RP_WIRE_SIGNATURE_WIRE_H
 #define RP_WIRE_SIGNATURE_WIRE_H
 
 #include "reprise/tensor.h"
 #include "util/buf.h"
 
-/* The longest name of a column or of a nested type. */
+/* The largest size of the name of a column or of a nested type. */
 enum { RP_WIRE_MAX_COLUMN_NAME_BYTES = 1024 };
 
 enum {
@@ -29,7 +30,7 @@ enum {
 RP_NODISCARD rp_status rp_wire_read_signature(const rp_allocator *alloc, const uint8_t *data,
                                               size_t size, rp_signature **out, rp_error *err);
 
-/* Appends the signature as field `number` of the message being written. */
+/* Appends the signature as field `number` of the message in `out`. */
 void rp_wire_put_signature(rp_buf *out, uint32_t number, const rp_signature *signature);
 
 #endif

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The catalogue of a data directory: the checkpoints that are kept, the segments of this store,
- * and the location of each block of the last checkpoint. Only files in the catalogue are ever
- * removed.
+ * and the locations of the blocks of the last checkpoint (a block has 256 slots of a table).
+ * Only files in the catalogue are ever removed.
  *
  *   K1  every segment that a checkpoint in the catalogue needs is in the catalogue;
  *   K2  checkpoints and segments are ascending, without duplicates;
  *   K3  a block has one share for each segment that it needs: the segment that holds the block
  *       and the segments that hold its chunks.
  *
- * One thread at a time: the one that writes checkpoints. */
+ * Only the thread that writes checkpoints uses the catalogue. */
 #ifndef RP_DURABLE_CHECKPOINT_CATALOGUE_H
 #define RP_DURABLE_CHECKPOINT_CATALOGUE_H
 
 #include "durable/format/manifest.h"
 
-/* The part of a segment that a block needs. */
+/* A share: the part of a segment that a block needs. */
 typedef struct rp_share {
     uint64_t segment, bytes;
     uint64_t end; /* offset behind the last byte that is needed */
@@ -24,8 +24,9 @@ typedef struct rp_kept_block {
     rp_manifest_block at;
     rp_share *shares;
     uint32_t share_count;
-    /* True if the block was written for the checkpoint in progress: then it owns its shares.
-     * The other blocks of that checkpoint borrow theirs from the last checkpoint. */
+    /* True if the block was written for the checkpoint in progress. A fresh block owns its
+     * shares. The other blocks of that checkpoint borrow their shares from the last
+     * checkpoint. */
     bool fresh;
 } rp_kept_block;
 
@@ -50,11 +51,11 @@ typedef struct rp_kept_checkpoint {
 typedef struct rp_owned_segment {
     uint64_t number;
     /* A segment is dead if it is no longer written and no chunk in memory has its location in
-     * it. dead_at is the number of the first checkpoint before whose cut the segment was found
-     * dead; 0: it is alive. */
+     * it. dead_at is the number of the first checkpoint for which the segment was dead before
+     * its cut; 0: the segment is alive. */
     uint64_t dead_at;
     bool is_revoked; /* it is dead because its chunks have lost their location */
-    bool is_spared;  /* tables have chunks in it, so it is not revoked. Set for each attempt */
+    bool is_spared;  /* tables have chunks in it: it is not revoked. Set for each attempt */
     uint64_t live;   /* bytes that tables need, if rp_checkpointer.knows_live */
 } rp_owned_segment;
 
@@ -62,9 +63,10 @@ typedef struct rp_catalogue {
     rp_allocator alloc;
     rp_kept_checkpoint *checkpoints;
     size_t checkpoint_count, checkpoint_capacity;
-    rp_owned_segment *segments; /* new ones are added later: see rp_checkpointer.next_segment */
+    /* New segments are added later: rp_checkpointer.next_segment. */
+    rp_owned_segment *segments;
     size_t segment_count, segment_capacity;
-    uint64_t *held; /* segments that quarantined checkpoints need: never removed */
+    uint64_t *held; /* numbers of segments that quarantined checkpoints need: never removed */
     size_t held_count, held_capacity;
     rp_kept_tables last;
 } rp_catalogue;
@@ -72,22 +74,22 @@ typedef struct rp_catalogue {
 void rp_catalogue_init(rp_catalogue *c, const rp_allocator *alloc);
 void rp_catalogue_deinit(rp_catalogue *c);
 
-/* Adds a checkpoint and its segments; copies the list. RP_NO_RESOURCE. */
+/* Adds a checkpoint and its segments. Copies the list of segments. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_catalogue_add_checkpoint(rp_catalogue *c, uint64_t number,
                                                    uint64_t lsn,
                                                    const rp_manifest_segment *segments,
                                                    size_t count);
 void rp_catalogue_drop_checkpoint(rp_catalogue *c, size_t index);
-/* Adds a segment, unless the catalogue has it. Segments may be added in any order.
+/* Adds a segment if the catalogue does not have it. Segments may be added in any order.
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_catalogue_add_segment(rp_catalogue *c, uint64_t number);
 void rp_catalogue_drop_segment(rp_catalogue *c, uint64_t number);
 
-/* Excludes segments from removal. RP_NO_RESOURCE. */
+/* Adds segments to `held`, so that they are never removed. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_catalogue_hold(rp_catalogue *c, const rp_manifest_segment *segments,
                                          size_t count);
 
-/* The position of a segment in the list, or the position where it would be inserted. */
+/* Returns the index of a segment in `segments`, or the index at which it would be inserted. */
 size_t rp_catalogue_position(const rp_catalogue *c, uint64_t number);
 /* True if a checkpoint in quarantine needs the segment. */
 bool rp_catalogue_holds(const rp_catalogue *c, uint64_t number);
@@ -98,10 +100,11 @@ bool rp_catalogue_needs(const rp_catalogue *c, uint64_t number);
 const rp_manifest_segment *rp_find_segment(const rp_manifest_segment *segments, size_t count,
                                            uint64_t number);
 
-/* Frees the tables and their blocks. `only_fresh` is for a checkpoint that was not finished:
- * only the shares of fresh blocks are freed, since the other blocks borrow theirs. */
+/* Frees the tables and their blocks. `only_fresh` must be set for a checkpoint that was not
+ * finished: then only the shares of fresh blocks are freed, since the other blocks borrow their
+ * shares. */
 void rp_kept_tables_free(const rp_allocator *alloc, rp_kept_tables *tables, bool only_fresh);
-/* Finds the blocks of a table. NULL if the table is not among `tables`. */
+/* Finds the blocks of a table. NULL if `tables` does not have the table. */
 const rp_kept_table *rp_kept_tables_find(const rp_kept_tables *tables, const rp_table *table);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state that checkpoints of one data directory share. One thread at a time. */
+/* The checkpointer: the state that all checkpoints of one data directory share. A cut is the
+ * snapshot of all tables that a checkpoint takes. LSN: log sequence number, the position of a
+ * record in the journal. One thread at a time. */
 #ifndef RP_DURABLE_CHECKPOINT_CHECKPOINTER_H
 #define RP_DURABLE_CHECKPOINT_CHECKPOINTER_H
 
@@ -10,9 +12,9 @@
 #include "durable/checkpoint/progress.h"
 #include "store/store.h"
 
-/* Without a journal, the LSN of each checkpoint is this much above the last one. The distance
- * is larger than any torn tail of a journal, so no journal record follows a checkpoint by
- * accident. */
+/* Without a journal, the LSN of each checkpoint is the LSN of the previous one plus this
+ * number. The distance is larger than any torn tail of a journal, so no journal record follows
+ * a checkpoint by accident. */
 #define RP_LSN_LEAP (UINT64_C(1) << 32)
 
 #define RP_FILES_UNBOUND UINT64_MAX
@@ -21,60 +23,61 @@ typedef struct rp_checkpointer {
     const rp_allocator *alloc;
     rp_files *files;
     rp_segments *segments;
-    rp_journal *journal; /* NULL: none, or not started yet */
-    bool has_journal;    /* the mode has a journal */
+    rp_journal *journal; /* NULL: there is no journal, or it is not started yet */
+    bool has_journal;    /* the durability mode has a journal */
     rp_store *store;
     rp_store_id id;
     size_t keep;
-    uint64_t last_number; /* the highest number of any manifest ever written here */
-    uint64_t lsn;         /* the last LSN used, while there is no journal */
-    uint64_t
-        next_segment; /* segments from this number on are new and not in the catalogue yet */
-    /* If a table had a chunk at the cut of the newest checkpoint, and the chunk is in a segment
-     * below this number, that checkpoint needs the segment. 0: not known. */
+    uint64_t last_number;  /* the highest number of any manifest ever written here */
+    uint64_t lsn;          /* the last LSN used, while there is no journal */
+    uint64_t next_segment; /* first segment that is not in the catalogue yet */
+    /* If, at the cut of the newest checkpoint, a table had a chunk in a segment with a number
+     * below `covered`, the checkpoint needs that segment. 0: not known. */
     uint64_t covered;
     bool can_revoke;      /* the bytes of all chunks are in memory: there is no disk tier */
-    bool has_old_journal; /* the mode has no journal, but files of one exist */
-    bool is_unsure;       /* CURRENT may name the newest checkpoint or the one before it */
+    bool has_old_journal; /* the mode has no journal, but journal files exist */
+    bool is_unsure;       /* CURRENT may name the newest or the previous checkpoint */
     rp_catalogue catalogue;
-    uint64_t *damaged; /* segments that the next checkpoint must vacate, ascending. Cleared by a
-                          checkpoint that succeeds */
+    uint64_t *damaged; /* ascending numbers of the segments that the next checkpoint must
+                          vacate. A checkpoint that succeeds empties the list */
     size_t damaged_count, damaged_capacity;
     rp_progress_meter *meter;
-    /* The directory may have changes of rollouts. The log of the store sets it before the first
-     * one. */
+    /* The directory may have changes of rollouts. The log of the store sets this before the
+     * first such change. */
     atomic_bool uses_rollouts;
     /* The disk is full: the checkpoint ends the open segment and vacates segments with less
      * dead data than usual. Only this checkpoint and the journal after it are kept. */
     bool is_short;
-    bool moves_nothing; /* there is no space to move chunks: vacate damaged segments only */
-    bool rewrites;      /* every block is written, also those that have not changed */
-    /* A checkpoint on a full disk moved chunks and failed, and none has succeeded since. The
-     * moved chunks stay where they are, so the next one moves none. */
+    bool moves_nothing; /* there is no space to move chunks, so only damaged segments are
+                           vacated */
+    bool rewrites;      /* every block is written, even if it has not changed */
+    /* A checkpoint on a full disk has moved chunks and failed, and no checkpoint has succeeded
+     * since. The moved chunks stay at their new locations, so the next checkpoint moves
+     * none. */
     bool has_moved_in_vain;
-    /* A checkpoint on a full disk has failed, and none has succeeded since: `live` of the
-     * segments in the catalogue is as that one found it, and new_bytes are of the chunks that
-     * it had to write. */
+    /* A checkpoint on a full disk has failed, and no checkpoint has succeeded since. The failed
+     * checkpoint has set `live` of the segments in the catalogue, and new_bytes to the bytes of
+     * the chunks that it had to write. */
     bool knows_live;
     uint64_t new_bytes;
-    uint64_t largest; /* upper bound on the bytes of records of a checkpoint that has every
-                         block: for a full disk (R2, R3) */
+    uint64_t largest; /* for a full disk: upper bound of the bytes of records of a checkpoint
+                         with every block (disk/reserve.h, R2, R3) */
     uint64_t largest_rollouts; /* the part of `largest` for rollouts */
     uint64_t spare;            /* further bytes that new chunks must leave free (R3) */
-    uint64_t free_files;       /* how many files can be created on a full disk (R5);
+    uint64_t free_files;       /* number of files that can be created on a full disk (R5);
                                   RP_FILES_UNBOUND: inodes are not short */
-    uint64_t segment_bytes;    /* of a segment; 0: not known */
-    uint64_t max_moved;        /* bound of the bytes moved, for tests; 0: the default */
+    uint64_t segment_bytes;    /* maximum size of a segment; 0: not known */
+    uint64_t max_moved;        /* limit of the bytes moved, for tests; 0: the default */
 } rp_checkpointer;
 
 typedef struct rp_checkpoint_result {
     uint64_t number, lsn;
-    int64_t pause_ns;                          /* how long all tables were locked */
-    uint64_t bytes;                            /* written to segments and the manifest */
-    uint64_t segments, disk_bytes, live_bytes; /* of the segments it needs */
-    uint64_t moved_bytes;                      /* by compaction */
-    bool is_swept; /* files that are no longer needed were removed; if not, the next checkpoint
-                      retries */
+    int64_t pause_ns;                          /* time for which all tables were locked */
+    uint64_t bytes;                            /* bytes written to segments and the manifest */
+    uint64_t segments, disk_bytes, live_bytes; /* totals of the segments that it needs */
+    uint64_t moved_bytes;                      /* bytes moved by compaction */
+    bool is_swept; /* files that are no longer needed were removed; otherwise the next
+                      checkpoint retries */
 } rp_checkpoint_result;
 
 #endif

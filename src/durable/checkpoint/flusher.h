@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that writes the queue of the segments while its owner, the checkpoint thread, fills
- * it. It exists from the first request until the end of the checkpoint.
+/* A thread that writes the queue of the segments (disk/segments.h) to disk while its owner, the
+ * checkpoint thread, fills the queue. The thread exists from the first request until the end of
+ * the checkpoint.
  *
- * The thread makes passes: each is one rp_segments_flush(). After a failure it makes no more of
- * them, and the owner gets the status with its next request or at the end.
+ * The thread makes passes: each pass is one rp_segments_flush(). After a failure it makes no
+ * more passes, and the owner receives the status from its next request or from
+ * rp_flusher_end().
  *
  * Invariants, whenever mu is free:
  *
  *   F1  the thread runs only between the first rp_flusher_request() and rp_flusher_end();
- *   F2  once `status` is not RP_OK it stays, and no pass begins. */
+ *   F2  if `status` is not RP_OK, it does not change, and no pass begins. */
 #ifndef RP_DURABLE_CHECKPOINT_FLUSHER_H
 #define RP_DURABLE_CHECKPOINT_FLUSHER_H
 
@@ -32,12 +34,13 @@ typedef struct rp_flusher {
 } rp_flusher;
 
 void rp_flusher_init(rp_flusher *f, rp_segments *segments);
-/* Requests a pass over what is queued now, and starts the thread if there is none. If the
- * system has no resources for a thread, the caller makes the pass. With `wait`, returns after
- * the end of a pass. Any status of rp_segments_flush(), from this or an earlier pass. */
+/* Requests a pass over the records that are queued now. If there is no thread, starts it; if
+ * the system has no resources for a thread, the caller makes the pass. With `wait`, returns
+ * after the end of a pass. Returns any status of rp_segments_flush(), from this or an earlier
+ * pass. */
 RP_NODISCARD rp_status rp_flusher_request(rp_flusher *f, bool wait, rp_error *err);
-/* Waits for the end of the thread; a pass that has not begun is not made. Returns the status of
- * the first pass that failed. The thread can be started again after RP_OK. */
+/* Ends the thread and waits for its end. A pass that has not begun is not made. Returns the
+ * status of the first pass that failed. After RP_OK the thread can be started again. */
 RP_NODISCARD rp_status rp_flusher_end(rp_flusher *f, rp_error *err);
 void rp_flusher_deinit(rp_flusher *f); /* after rp_flusher_end() */
 

@@ -12,16 +12,19 @@ typedef struct rp_progress_meter {
     int64_t started_ns, reported_ns;
 } rp_progress_meter;
 
-/* Starts an operation; `what` is a static name, `total` may be 0: unknown. */
+/* Starts an operation of `total` bytes (0: not known). `what` is the name of the operation, a
+ * string that is never freed. */
 void rp_progress_begin(rp_progress_meter *m, const char *what, uint64_t total);
-/* Adds `done` bytes. Reports at most ten times a second, and when all is done. */
+/* Adds `done` bytes to the progress. Reports at most ten times a second, and when all bytes are
+ * done. */
 void rp_progress_add(rp_progress_meter *m, uint64_t done);
-/* As rp_progress_add(), but `done` is the sum of the bytes done so far. A smaller sum than
- * before is ignored. */
+/* As rp_progress_add(), but `done` is the sum of all bytes done so far. A sum that is smaller
+ * than before is ignored. */
 static inline void rp_progress_reach(rp_progress_meter *m, uint64_t done)
 {
     if (done > m->now.done) rp_progress_add(m, done - m->now.done);
 }
+/* Ends the operation: reports progress whose `what` is NULL. */
 void rp_progress_end(rp_progress_meter *m);
 
 #endif

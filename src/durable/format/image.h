@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Codecs for a block of 256 slots and for the other state of a table, as docs/checkpoint.md
- * specifies. Pure functions over bytes, safe for hostile bytes.
+/* Codecs for the state of a table in a checkpoint: for a block of 256 slots (a slot holds an
+ * item or is free), and for the rest of the state. docs/checkpoint.md specifies the bytes. Pure
+ * functions. Hostile bytes do no harm.
  *
  * The items of a block refer to chunks by location. A block contains each location once, and
  * slices refer to it by index. */
@@ -27,12 +28,12 @@ typedef struct rp_image_slot {
     int64_t inserted_at_ns;
     uint64_t sequence, turn;
     int32_t times_sampled;
-    uint32_t next; /* of a free slot: the next one in the free list */
+    uint32_t next; /* of a free slot: the next slot in the free list */
     uint32_t first_column, column_count;
     bool live;
 } rp_image_slot;
 
-/* A block that is being built, or that was read. Large: not for a stack. One thread.
+/* A block that is being built, or that was read. It is too large for a stack. One thread.
  *
  *   I1  each count is at most its capacity;
  *   I2  the columns of a slot, and the slices of a column, are contiguous ranges;
@@ -45,54 +46,55 @@ typedef struct rp_image {
     size_t location_count, column_count, slice_count;
     /* private */
     size_t location_capacity, column_capacity, slice_capacity;
-    uint32_t *index; /* open addressing: index of a location + 1; 0: free */
+    uint32_t *index; /* open addressing: an entry is the index of a location + 1; 0: free */
     size_t index_capacity;
-    bool bad; /* out of memory */
+    bool bad; /* an allocation has failed */
     rp_allocator alloc;
 } rp_image;
 
 void rp_image_init(rp_image *image, const rp_allocator *alloc);
 void rp_image_deinit(rp_image *image);
-/* Makes every slot free with `next` 0 and removes all locations. Keeps the memory. */
+/* Makes every slot free, with `next` 0, and removes all locations. Keeps the memory. */
 void rp_image_clear(rp_image *image);
 
-/* Returns the index of a location; adds the location if it is missing. If there is no memory,
- * the image becomes bad, and rp_image_write() fails. */
+/* Returns the index of a location. If the block does not have the location, adds it. If there
+ * is no memory, the image becomes bad, and rp_image_write() will fail. */
 uint32_t rp_image_add_location(rp_image *image, const rp_disk_location *location);
-/* Adds a column to the item of `slot`. All columns of a slot must be added in a row. */
+/* Adds a column to the item of `slot`. The columns of one slot must be added one directly after
+ * the other. */
 void rp_image_add_column(rp_image *image, size_t slot, bool squeeze);
-/* Adds a slice to the last column. */
+/* Adds a slice to the column that was added last. */
 void rp_image_add_slice(rp_image *image, const rp_image_slice *slice);
 
 /* Appends the encoded block. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_image_write(const rp_image *image, rp_buf *out);
 
 /* Reads a block into `image`. The image takes at most eight times the memory of the encoded
- * block. Checks that slices have a location and a length >= 1; rp_trajectory_new() checks that
- * they fit their chunks.
- * RP_CORRUPT, RP_NO_RESOURCE; then `image` is clear. */
+ * block. Checks that slices have a location and a length >= 1. rp_trajectory_new() checks later
+ * that slices fit their chunks. RP_CORRUPT, RP_NO_RESOURCE; after a failure `image` is
+ * clear. */
 RP_NODISCARD rp_status rp_image_read(rp_image *image, const uint8_t *data, size_t size,
                                      rp_error *err);
 
-/* Appends the state of a table, except for its slots and the order of its dense sets (from
+/* Appends the state of a table, except its slots and the order of its dense sets (arrays from
  * which slots are drawn uniformly). state->options has the name and the signature. */
 void rp_image_write_table(rp_buf *out, const rp_table_state *state);
 
-/* Sets `*bytes` to an upper bound: the bytes of the table's own state in a manifest, plus those
- * of one block of slots that is not full. RP_NO_RESOURCE. */
+/* Sets `*bytes` to an upper bound of the bytes of the table's own state in a manifest, plus the
+ * bytes of one block of slots that is not full. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_image_table_bytes(const rp_allocator *alloc,
                                             const rp_signature *signature, uint64_t *bytes);
 
 /* Reads the state of a table. options.name (zero-terminated) and options.signature (a
- * reference, or NULL) belong to the caller: rp_image_release_table(). Checks only that the
- * numbers fit their types; rp_table_restore() checks their values.
+ * reference, or NULL) belong to the caller, who releases them with rp_image_release_table().
+ * Checks only that the numbers fit their types; rp_table_restore() checks their values later.
  * RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_image_read_table(const rp_allocator *alloc, const uint8_t *data,
                                            size_t size, rp_table_state *out, rp_error *err);
 void rp_image_release_table(const rp_allocator *alloc, rp_table_state *state);
 
-/* Sets `*same` if both signatures are NULL, or have the same columns in the same nest.
- * RP_NO_RESOURCE. */
+/* Sets `*same` to true if both signatures are NULL, or if they have the same columns in the
+ * same nest; otherwise to false. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_image_same_signature(const rp_allocator *alloc, const rp_signature *a,
                                                const rp_signature *b, bool *same);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Codecs for the payloads of journal records, as docs/checkpoint.md specifies. A record is one
- * change of a table, with the name of the table and, in an insert, the locations of the chunks.
- * Pure functions over bytes, safe for hostile bytes. Every record can be decoded on its own. */
+/* Codecs for the payloads of journal records. docs/checkpoint.md specifies the bytes. A record
+ * is one change of a table, with the name of the table. A record of inserts also has the disk
+ * locations of the chunks. Every record can be decoded on its own. Pure functions. Hostile
+ * bytes do no harm. */
 #ifndef RP_DURABLE_FORMAT_JOURNAL_RECORDS_H
 #define RP_DURABLE_FORMAT_JOURNAL_RECORDS_H
 
@@ -10,25 +11,25 @@
 #include "util/buf.h"
 
 enum {
-    RP_JOURNAL_MAX_ITEMS = RP_LOG_BATCH, /* in one record of inserts, updates or deletes */
+    RP_JOURNAL_MAX_ITEMS = RP_LOG_BATCH, /* inserts, updates or deletes in one record */
 };
 
 rp_record_kind rp_journal_kind_of(const rp_log_record *change);
 
-/* Finds the location at which a chunk is, or will be once it is written. RP_NO_RESOURCE. */
+/* Finds the location at which a chunk is, or will be when it is written. RP_NO_RESOURCE. */
 typedef rp_status rp_locate_chunk(void *ctx, rp_chunk *chunk, rp_disk_location *out);
 
 typedef struct rp_logged_location {
     rp_disk_location at;
-    uint64_t key; /* of the chunk: detects another valid chunk at the location */
+    uint64_t key; /* key of the chunk: detects another valid chunk at the location */
 } rp_logged_location;
 
-/* Scratch memory for encoding, kept from one record to the next. One thread.
+/* Scratch memory for encoding, reused for one record after another. One thread.
  *
  *   E1  location_count <= location_capacity, and the index has at least two entries for each
  *       location;
  *   E2  index_capacity is 0 or a power of two;
- *   E3  an entry of the index is valid if its `turn` is that of the encoder. */
+ *   E3  an entry of the index is valid if its `turn` equals the encoder's `turn`. */
 typedef struct rp_journal_encoder {
     rp_logged_location *locations;
     size_t location_count, location_capacity;
@@ -38,7 +39,7 @@ typedef struct rp_journal_encoder {
         uint32_t turn;
     } * index; /* open addressing over the chunks of one record */
     size_t index_capacity;
-    uint32_t turn; /* counts the inserts encoded */
+    uint32_t turn; /* number of records of inserts encoded */
     rp_allocator alloc;
 } rp_journal_encoder;
 
@@ -60,16 +61,17 @@ typedef struct rp_decoded_column {
     bool squeeze;
 } rp_decoded_column;
 
-/* The columns of an inserted item; column_count 0: the record only updates a priority. */
+/* The columns of an inserted item. If column_count is 0, the record only updates the priority
+ * of an existing item. */
 typedef struct rp_decoded_item {
     uint32_t first_column, column_count;
 } rp_decoded_item;
 
-/* A decoded change, with the arrays to which it refers. `table` borrows from the bytes. Large:
- * not for a stack. */
+/* A decoded change, with the arrays to which it refers. `table` borrows from the bytes. It is
+ * too large for a stack. */
 typedef struct rp_decoded_change {
     rp_string table;
-    rp_log_record change; /* inserted[i].trajectory is NULL: see items[i] */
+    rp_log_record change; /* inserted[i].trajectory is NULL; items[i] has the columns */
     rp_inserted inserted[RP_JOURNAL_MAX_ITEMS];
     rp_decoded_item items[RP_JOURNAL_MAX_ITEMS];
     rp_update updates[RP_JOURNAL_MAX_ITEMS];
@@ -88,8 +90,8 @@ void rp_decoded_change_deinit(rp_decoded_change *decoded);
 
 /* Reads the payload of a change: RP_RECORD_INSERT to RP_RECORD_PAUSE, or RP_RECORD_RENUMBER.
  * The result takes at most 64 times the memory of the payload. Checks that the numbers fit
- * their types, that slices have a location and at least one row, and that no bytes are left
- * over; rp_table_redo() checks whether the change is possible. RP_CORRUPT, RP_NO_RESOURCE. */
+ * their types, that slices have a location and at least one row, and that no bytes remain.
+ * rp_table_redo() checks later whether the change is possible. RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_decoded_change_read(rp_decoded_change *decoded, rp_record_kind kind,
                                               const uint8_t *data, size_t size, rp_error *err);
 

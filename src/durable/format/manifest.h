@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manifest of a checkpoint, and CURRENT, which names the live checkpoint.
- * docs/checkpoint.md specifies the bytes.
+/* Reads and writes the manifest of a checkpoint, which lists what the checkpoint consists of,
+ * and the file CURRENT, which names the live checkpoint. docs/checkpoint.md specifies the
+ * bytes.
  *
- *   STORE                  one, first: number of the checkpoint, LSN of the cut, seeds
+ *   STORE                  one, first: number of the checkpoint, LSN (log sequence number),
+ * seeds
  *   ROLLOUTS               at most one: describes the file rollouts/<n>
- *   TABLE LOCATIONS* SET*  for each table: its state, the locations of its blocks, the order of
- *                          its dense sets (arrays from which slots are drawn uniformly)
+ *   TABLE LOCATIONS* SET*  for each table: its state, the locations of its blocks (256 slots
+ *                          each), and the order of its dense sets (arrays from which slots are
+ *                          drawn uniformly)
  *   SEGMENTS*              the segments that the checkpoint needs, ascending
  *   END                    one, last: counts, and the XXH3-128 of all records before it
  *
  * The `number` of a record is its position in the file, from 1. Every record is small, so a
- * manifest of any size is written and read piece by piece. */
+ * manifest of any size is written and read record by record. */
 #ifndef RP_DURABLE_FORMAT_MANIFEST_H
 #define RP_DURABLE_FORMAT_MANIFEST_H
 
@@ -19,9 +22,9 @@
 
 enum {
     RP_MANIFEST_MAX_TABLES = 4096,
-    RP_MANIFEST_LOCATIONS = 4096, /* in one record, at most */
-    RP_MANIFEST_SLOTS = 1 << 16,  /* of a set in one record, at most */
-    RP_MANIFEST_SEGMENTS = 4096,  /* in one record, at most */
+    RP_MANIFEST_LOCATIONS = 4096, /* the most locations in one record */
+    RP_MANIFEST_SLOTS = 1 << 16,  /* the most slots of a set in one record */
+    RP_MANIFEST_SEGMENTS = 4096,  /* the most segments in one record */
     RP_MANIFEST_PATH_BYTES = 40,
     RP_MANIFEST_HASH_BYTES = 16,
 };
@@ -35,37 +38,38 @@ char *rp_manifest_quarantined(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpo
 #define RP_CURRENT_PATH "CURRENT"
 #define RP_CURRENT_TEMPORARY "CURRENT.tmp"
 
-/* The rollouts of a checkpoint. They are in a file of their own (format/rollouts_file.h), and
+/* Describes the file with the rollouts of a checkpoint (format/rollouts_file.h). The rollouts
  * may be newer than the tables. */
 typedef struct rp_manifest_rollouts {
-    bool is_there;  /* the record. Without it there are no rollouts, and the rest is 0 */
+    bool is_there;  /* the manifest has this record. Without it there are no rollouts, and the
+                       rest is 0 */
     uint32_t count; /* 0: there is no file */
-    uint64_t bytes; /* of the file */
-    /* The last LSN when the images were taken: >= that of the store, and >= that of each image.
-     */
+    uint64_t bytes; /* size of the file */
+    /* The last LSN at the time when all images had been taken. It is at least the LSN of the
+     * store, and at least the LSN of each image. */
     uint64_t lsn;
-    uint8_t hash[RP_MANIFEST_HASH_BYTES]; /* XXH3-128 of all records before its END */
+    uint8_t hash[RP_MANIFEST_HASH_BYTES]; /* XXH3-128 of all records before END in the file */
 } rp_manifest_rollouts;
 
 typedef struct rp_manifest_store {
     uint64_t checkpoint; /* number of the checkpoint, from 1 */
-    uint64_t lsn;        /* of the last change in the checkpoint */
+    uint64_t lsn;        /* LSN of the last change in the checkpoint */
     uint64_t seed;
     rp_rng keys;           /* the key generator of the store */
-    int64_t written_at_ns; /* wall clock, for people */
+    int64_t written_at_ns; /* by the wall clock, for users */
     uint32_t table_count;
     rp_manifest_rollouts rollouts;
 } rp_manifest_store;
 
 typedef struct rp_manifest_block {
     rp_disk_location location;
-    uint64_t hash; /* XXH3-64 of its payload: detects another valid block at the location */
+    uint64_t hash; /* XXH3-64 of the payload: detects another valid block at the location */
 } rp_manifest_block;
 
 typedef struct rp_manifest_segment {
     uint64_t number;
-    uint64_t bytes; /* the checkpoint needs nothing behind the first `bytes` of the file */
-    uint64_t live;  /* bytes of records that the checkpoint needs, roughly */
+    uint64_t bytes; /* the checkpoint needs only the first `bytes` bytes of the file */
+    uint64_t live;  /* approximate bytes of the records that the checkpoint needs */
 } rp_manifest_segment;
 
 /* A table of a manifest in memory. */
@@ -73,7 +77,7 @@ typedef struct rp_manifest_table {
     rp_table_state state; /* the manifest owns options.name and options.signature */
     uint64_t block_count;
     rp_manifest_block *blocks;
-    uint32_t *sets[2]; /* of sampler and remover: state.set_counts slots each */
+    uint32_t *sets[2]; /* dense sets of sampler and remover, each with state.set_counts slots */
     /* private */
     size_t block_capacity, set_capacities[2];
 } rp_manifest_table;
@@ -86,7 +90,7 @@ typedef struct rp_manifest {
     size_t table_count;
     rp_manifest_segment *segments;
     size_t segment_count;
-    uint64_t bytes; /* of the file */
+    uint64_t bytes; /* size of the file */
     uint8_t hash[RP_MANIFEST_HASH_BYTES];
     /* private */
     size_t table_capacity, segment_capacity;
@@ -96,32 +100,32 @@ void rp_manifest_free(rp_manifest *manifest); /* NULL is fine */
 
 uint64_t rp_manifest_hash_block(const void *payload, size_t size);
 
-/* Builds a manifest from its records, in order, and checks them. */
+/* A reader: builds a manifest from its records, in order, and checks them. */
 typedef struct rp_manifest_reader rp_manifest_reader;
 
-/* RP_NO_RESOURCE. */
+/* Makes a reader. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_manifest_reader_new(const rp_allocator *alloc,
                                               rp_manifest_reader **out);
 void rp_manifest_reader_free(rp_manifest_reader *reader); /* NULL is fine */
-/* Adds the next record. RP_CORRUPT, RP_NO_RESOURCE; after a failure no more may be added. */
+/* Adds the next record. RP_CORRUPT, RP_NO_RESOURCE. After a failure the caller must not add
+ * more records. */
 RP_NODISCARD rp_status rp_manifest_reader_add(rp_manifest_reader *reader,
                                               const rp_record *record, rp_error *err);
-/* Takes the manifest out of the reader, after END was added. Returns owned. RP_CORRUPT (END is
- * missing, or a block is in a segment that is not listed). */
+/* Returns the manifest, owned. END must have been added. RP_CORRUPT (END is missing, or a block
+ * is in a segment that is not listed). */
 RP_NODISCARD rp_status rp_manifest_reader_take(rp_manifest_reader *reader, rp_manifest **out,
                                                rp_error *err);
 
-/* Reads the manifest of a checkpoint, and checks that it belongs to `store` (NULL: to any
- * store). Returns owned.
- * RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION (a newer format), RP_UNAVAILABLE,
+/* Reads the manifest of a checkpoint, and checks that it belongs to `store` (NULL: any store).
+ * Returns owned. RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION (a newer format), RP_UNAVAILABLE,
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_manifest_load(const rp_allocator *alloc, rp_files *files,
                                         const char *path, uint64_t checkpoint,
                                         const rp_store_id *store, rp_manifest **out,
                                         rp_error *err);
 
-/* Writes a manifest. After a failure all calls do nothing, and rp_manifest_writer_finish()
- * returns the status of the failure. One thread. */
+/* A writer of a manifest. After a failure all further calls do nothing, and
+ * rp_manifest_writer_finish() returns the status of the failure. One thread. */
 typedef struct rp_manifest_writer rp_manifest_writer;
 
 /* Creates the file at `path`; replaces an existing one. */
@@ -131,14 +135,14 @@ RP_NODISCARD rp_status rp_manifest_writer_new(const rp_allocator *alloc, rp_file
                                               rp_manifest_writer **out, rp_error *err);
 void rp_manifest_writer_free(rp_manifest_writer *w); /* NULL is fine; the file stays */
 
-/* Add the tables in order, each followed by all its blocks and then all its sets; `which` is
- * the index in rp_manifest_table.sets. */
+/* Add the tables in order. After each table the caller must add all its blocks, and then all
+ * its sets. `which` is the index in rp_manifest_table.sets. */
 void rp_manifest_add_table(rp_manifest_writer *w, const rp_table_state *state,
                            uint64_t block_count);
 void rp_manifest_add_blocks(rp_manifest_writer *w, const rp_manifest_block *blocks,
                             size_t count);
 void rp_manifest_add_set(rp_manifest_writer *w, int which, const uint32_t *slots, size_t count);
-/* Add the segments last, in ascending order. */
+/* Adds segments, in ascending order. The caller must add them after all tables. */
 void rp_manifest_add_segments(rp_manifest_writer *w, const rp_manifest_segment *segments,
                               size_t count);
 /* Writes END and syncs. Returns the status of the first failure. */
@@ -149,23 +153,23 @@ RP_NODISCARD rp_status rp_manifest_writer_finish(rp_manifest_writer *w, uint64_t
 typedef struct rp_current {
     rp_store_id store_id;
     uint64_t checkpoint;
-    uint64_t bytes; /* of its manifest */
+    uint64_t bytes; /* size of its manifest */
     uint8_t hash[RP_MANIFEST_HASH_BYTES];
 } rp_current;
 
 enum { RP_CURRENT_BYTES = RP_FILE_HEADER_BYTES + RP_RECORD_HEADER_BYTES + 32 };
 
 void rp_current_encode(const rp_current *current, uint8_t out[RP_CURRENT_BYTES]);
-/* RP_CORRUPT, RP_PRECONDITION. */
+/* Decodes the bytes of CURRENT. RP_CORRUPT, RP_PRECONDITION (a newer format). */
 RP_NODISCARD rp_status rp_current_decode(const uint8_t *data, size_t size, rp_current *out,
                                          rp_error *err);
-/* Reads and decodes the file. RP_NOT_FOUND, and the statuses of rp_current_decode(). */
+/* Reads and decodes CURRENT. RP_NOT_FOUND, and the statuses of rp_current_decode(). */
 RP_NODISCARD rp_status rp_current_load(rp_files *files, rp_current *out, rp_error *err);
-/* Writes the file under its temporary name and syncs it. */
+/* Writes CURRENT under its temporary name and syncs the file. */
 RP_NODISCARD rp_status rp_current_prepare(rp_files *files, const rp_current *current,
                                           rp_error *err);
 /* Renames the temporary file to CURRENT and syncs the directory. After a failure CURRENT may
- * name the old or the new checkpoint. */
+ * name either the old or the new checkpoint. */
 RP_NODISCARD rp_status rp_current_switch(rp_files *files, rp_error *err);
 
 #endif

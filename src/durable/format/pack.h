@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The encoding of numbers in the payloads of a data directory: small numbers take few bytes.
+/* Writes and reads the numbers in the payloads of a data directory. Small numbers take few
+ * bytes.
  *
  *   number    varint, little-endian groups of seven bits (chunk/protobuf.h)
- *   change    zigzag varint of a difference modulo 2^64: 0, -1, 1, -2, ... are 0, 1, 2, 3, ...
+ *   change    zigzag varint of a difference modulo 2^64: 0, -1, 1, -2, ... become 0, 1, 2, 3,
+ *             ...
  *   word      8 bytes, little-endian; a double is the word of its IEEE bits
  *
- * Errors are sticky: after missing or malformed bytes the reader is bad and every number reads
- * as zero, so that a caller checks `bad` once, at the end. */
+ * Errors are sticky: after missing or malformed bytes the reader is bad, and every further
+ * number is read as zero. So a caller checks `bad` once, at the end. */
 #ifndef RP_DURABLE_FORMAT_PACK_H
 #define RP_DURABLE_FORMAT_PACK_H
 
@@ -16,7 +18,7 @@
 #include "chunk/protobuf.h"
 #include "util/buf.h"
 
-enum { RP_PACK_NUMBER_BYTES = 10 }; /* at most */
+enum { RP_PACK_NUMBER_BYTES = 10 }; /* the most bytes of a number */
 
 static inline void rp_pack_number(rp_buf *out, uint64_t value)
 {
@@ -74,7 +76,7 @@ static inline uint64_t rp_unpack_number(rp_unpack *in)
     return value;
 }
 
-/* Reads a number of at most `most`; a larger one makes the reader bad. */
+/* Reads a number that must be at most `most`. A larger number makes the reader bad. */
 static inline uint64_t rp_unpack_bounded(rp_unpack *in, uint64_t most)
 {
     uint64_t value = rp_unpack_number(in);
@@ -91,7 +93,8 @@ static inline uint64_t rp_unpack_change(rp_unpack *in, uint64_t before)
     return in->bad ? 0 : before + (zigzag >> 1 ^ (uint64_t) - (int64_t)(zigzag & 1));
 }
 
-/* Returns the next `size` bytes, borrowed. NULL, and the reader is bad, if there are fewer. */
+/* Returns the next `size` bytes, borrowed. If there are fewer, returns NULL and the reader
+ * becomes bad. */
 static inline const uint8_t *rp_unpack_bytes(rp_unpack *in, size_t size)
 {
     const uint8_t *at = in->at;

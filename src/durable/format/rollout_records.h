@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Codec for the payloads of the journal records of rollouts, as docs/checkpoint.md specifies.
- * Each begins with the name of the rollouts:
+/* Codec for the payloads of the journal records of rollouts. Rollouts are a named buffer of
+ * groups of items (reprise/rollouts.h). docs/checkpoint.md specifies the bytes. Each payload
+ * begins with the name of the rollouts:
  *
  *   RP_RECORD_ROLLOUTS_CREATE   name, options (rp_rollout_options_write())
  *   RP_RECORD_ROLLOUTS_OP       name, operation (rp_rollout_op_write())
  *   RP_RECORD_ROLLOUTS_DROP     name
  *
- * Pure functions over bytes, safe for hostile bytes. */
+ * Pure functions. Hostile bytes do no harm. */
 #ifndef RP_DURABLE_FORMAT_ROLLOUT_RECORDS_H
 #define RP_DURABLE_FORMAT_ROLLOUT_RECORDS_H
 
 #include "disk/record.h"
 #include "rollouts/rollout_op.h"
 
-/* A record whose name is read. Both fields borrow from the payload. */
+/* A record of which the name was read. Both fields borrow from the payload. */
 typedef struct rp_rollout_record {
     rp_string name;
     rp_bytes body; /* options, an operation, or nothing */
@@ -22,10 +23,11 @@ typedef struct rp_rollout_record {
 /* True for the three kinds above. */
 bool rp_rollout_record_is(rp_record_kind kind);
 
-/* Appends the name, with which each payload begins. */
+/* Appends the name with which a payload begins. */
 void rp_rollout_record_write_name(rp_buf *out, rp_string name);
 
-/* Reads the name. The body is not checked, but that of a drop must be empty. RP_CORRUPT. */
+/* Reads the name. The body must be empty for RP_RECORD_ROLLOUTS_DROP; it is not checked
+ * otherwise. RP_CORRUPT. */
 RP_NODISCARD rp_status rp_rollout_record_read(rp_record_kind kind, const uint8_t *data,
                                               size_t size, rp_rollout_record *out,
                                               rp_error *err);

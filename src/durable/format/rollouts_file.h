@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file rollouts/<n>: the rollouts of checkpoint n. docs/checkpoint.md specifies the bytes.
+/* The file rollouts/<n>: the rollouts of checkpoint n. Rollouts are a named buffer of groups of
+ * items (reprise/rollouts.h). docs/checkpoint.md specifies the bytes.
  *
- *   BEGIN PIECE*   for each rollouts: its name, the LSN of the last operation in the image; the
- *                  pieces of the image (rollouts/rollouts_image.h)
- *   END            one, last: how many rollouts there are
+ *   BEGIN PIECE*   for each rollouts: BEGIN has the name, and the LSN (log sequence number) of
+ *                  the last operation in the image. The PIECEs are the parts of the image, which
+ *                  is the serialised state (rollouts/rollouts_image.h)
+ *   END            one, last: the number of rollouts
  *
  * The `number` of a record is its position in the file, from 1. The manifest of the checkpoint
- * has the number of rollouts, the bytes of the file and a hash of all records before END. */
+ * has the number of rollouts, the size of the file, and a hash of all records before END. */
 #ifndef RP_DURABLE_FORMAT_ROLLOUTS_FILE_H
 #define RP_DURABLE_FORMAT_ROLLOUTS_FILE_H
 
@@ -18,7 +20,7 @@ typedef struct rp_rollouts_write_options {
     rp_files *files;
     rp_store_id store;
     uint64_t checkpoint;
-    uint64_t lsn; /* every operation up to this one is in the images */
+    uint64_t lsn; /* every operation up to this LSN is in the images */
     rp_rollouts *const *rollouts;
     size_t count;
 } rp_rollouts_write_options;
@@ -33,28 +35,28 @@ RP_NODISCARD rp_status rp_rollouts_file_write(const rp_rollouts_write_options *o
 typedef struct rp_rollouts_found {
     struct {
         rp_rollouts *rollouts; /* a reference */
-        uint64_t lsn;          /* of the last operation in the image */
+        uint64_t lsn;          /* LSN of the last operation in its image */
     } at[RP_ROLLOUT_SET_COUNT];
     size_t count;
-    uint64_t records, end; /* good records, and the offset behind the last one */
-    uint64_t left_out;     /* salvage: images that could not be read */
+    uint64_t records, end; /* number of good records, and offset behind the last of them */
+    uint64_t left_out;     /* with on_damage: number of images that could not be read */
 } rp_rollouts_found;
 
 typedef struct rp_rollouts_read_options {
     const rp_allocator *alloc;
     rp_files *files;
-    const rp_store_id *store; /* NULL: any */
+    const rp_store_id *store; /* NULL: any store */
     uint64_t checkpoint;
-    const rp_manifest_rollouts *wanted; /* of the manifest */
-    /* NULL: damage is RP_CORRUPT. Otherwise reads what is good, and reports each damage. */
+    const rp_manifest_rollouts *wanted; /* the record of the manifest */
+    /* NULL: damage fails with RP_CORRUPT. Otherwise the good images are read, and each damage
+     * is reported. */
     void (*on_damage)(void *ctx, const char *text);
     void *ctx;
 } rp_rollouts_read_options;
 
-/* Reads the file, and checks that it is the one that `wanted` describes. Call
- * rp_rollouts_found_free() in every case.
- * RP_CORRUPT (also if the file is missing), RP_PRECONDITION (a newer format), RP_UNAVAILABLE,
- * RP_NO_RESOURCE. */
+/* Reads the file, and checks that it is the file that `wanted` describes. The caller calls
+ * rp_rollouts_found_free() in every case. RP_CORRUPT (also if the file is missing),
+ * RP_PRECONDITION (a newer format), RP_UNAVAILABLE, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollouts_file_read(const rp_rollouts_read_options *options,
                                              rp_rollouts_found *out, rp_error *err);
 void rp_rollouts_found_free(rp_rollouts_found *found);

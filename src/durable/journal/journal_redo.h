@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Redo: applies the changes of a journal to a store, one record at a time.
+/* Redo: after a restart, applies the changes of a journal to a store, one record at a time. The
+ * LSN (log sequence number) of a record is its number in the journal.
  *
- * One thread. Nothing else may use the store. Its log must not be set (rp_store_set_log()), as
- * the tables would log the changes again. */
+ * One thread. No other code may use the store meanwhile. The store's log must not be set
+ * (rp_store_set_log()), since the tables would log the changes again. */
 #ifndef RP_DURABLE_JOURNAL_JOURNAL_REDO_H
 #define RP_DURABLE_JOURNAL_JOURNAL_REDO_H
 
@@ -15,30 +16,31 @@ typedef struct rp_redo rp_redo;
 typedef struct rp_redo_options {
     const rp_allocator *alloc;
     rp_store *store;
-    /* Finds the chunk at a location, borrowed until the next call. RP_NOT_FOUND: the chunk is
-     * missing. RP_CORRUPT: it is damaged. */
+    /* Finds the chunk at a location. `*out` is borrowed until the next call. RP_NOT_FOUND if
+     * the chunk is missing, RP_CORRUPT if it is damaged. */
     rp_status (*chunk)(void *ctx, const rp_disk_location *location, rp_chunk **out,
                        rp_error *err);
     void *ctx;
-    /* The rollouts of the checkpoint. Redo skips the operations that their images contain
-     * already. An operation on rollouts that the store does not have is skipped if its LSN is
-     * at most rollouts_lsn (checkpoint_rollouts.c), and is RP_CORRUPT otherwise. */
+    /* The rollouts of the checkpoint. Redo skips the operations that the saved images of the
+     * rollouts already contain. Redo also skips an operation on rollouts that the store does
+     * not have, if the LSN of the operation is at most rollouts_lsn (checkpoint_rollouts.c).
+     * With a larger LSN it is RP_CORRUPT. */
     const rp_rollouts_found *rollouts;
     uint64_t rollouts_lsn;
-    bool salvage; /* rollouts may be missing: skips their operations */
+    bool salvage; /* rollouts may be missing: their operations are skipped */
 } rp_redo_options;
 
 RP_NODISCARD rp_status rp_redo_new(const rp_redo_options *options, rp_redo **out,
                                    rp_error *err);
 /* Reclaims the retired slots of all tables, then frees the object. NULL is fine. */
 void rp_redo_free(rp_redo *r);
-/* How many changes were applied. */
+/* Returns how many changes were applied. */
 uint64_t rp_redo_count(const rp_redo *r);
 
-/* Applies one record: an rp_journal_visit whose `ctx` is the rp_redo. RP_NOT_FOUND (a chunk is
- * missing; nothing was changed), RP_CORRUPT (the change is impossible: names the record),
- * RP_PRECONDITION (the store has a table of that name with other selectors), RP_NO_RESOURCE,
- * RP_UNAVAILABLE. */
+/* Applies one record. It is an rp_journal_visit whose `ctx` is the rp_redo. RP_NOT_FOUND (a
+ * chunk is missing; nothing was changed), RP_CORRUPT (the change is impossible; the text names
+ * the record), RP_PRECONDITION (the store has a table of the same name with other selectors),
+ * RP_NO_RESOURCE, RP_UNAVAILABLE. */
 rp_status rp_redo_record(void *ctx, const rp_record *record, rp_error *err);
 
 #endif

@@ -5,11 +5,11 @@
  *   under the table lock    the change is copied, with references to its trajectories
  *   on the journal thread   the change is encoded, with the locations that chunks have then
  *
- * Locations are resolved late because a chunk gets a new location if its segment is condemned
- * before it was synced. Then the journal encodes again all records that are not on stable
- * storage (disk/journal.h), with the new locations. The price is that trajectories stay in
- * memory until they are synced, for one interval at most. The gain is that nothing is encoded
- * under a table lock. */
+ * Locations are resolved on the journal thread because a chunk gets a new location if its
+ * segment is condemned before it was synced. In that case the journal encodes all records that
+ * are not on stable storage again (disk/journal.h), with the new locations. The price is that
+ * trajectories stay in memory until their records are synced, for at most one interval. The
+ * gain is that no record is encoded under a table lock. */
 #ifndef RP_DURABLE_JOURNAL_STORE_LOG_H
 #define RP_DURABLE_JOURNAL_STORE_LOG_H
 
@@ -30,32 +30,34 @@ typedef struct rp_store_log_options {
     int64_t interval_ns;
     int64_t retry_ns;                /* 0: the default of the journal */
     uint64_t file_bytes, max_queued; /* 0: the default of the journal */
-    /* As in rp_journal_options. */
+    /* As the members of rp_journal_options. */
     void (*on_safe)(void *ctx, uint64_t lsn);
     void (*on_trouble)(void *ctx, const rp_error *why);
-    /* The reserve, for admission by disk space. NULL: none. */
+    /* Returns the size of the reserve, for admission by disk space (disk/journal_space.h).
+     * NULL: there is no reserve. */
     rp_reserve_wanted *reserve;
-    /* As in rp_table_log; NULL: every table is admitted. */
+    /* As rp_table_log.admit. NULL: every table is admitted. */
     rp_status (*admit)(void *ctx, const rp_table_options *options, rp_error *err);
-    /* Called when a table has been created, under the store's lock. May be NULL. */
+    /* Called under the store's lock when a table has been created. May be NULL. */
     void (*on_created)(void *ctx, const rp_table_options *options);
     void *ctx;
     atomic_bool *uses_rollouts; /* set before the first record of rollouts; may be NULL */
 } rp_store_log_options;
 
-/* Starts the journal and logs all changes from now on. The state of the store at next_lsn - 1
- * must be on disk: in a checkpoint and the journal after it. Statuses as of
+/* Starts the journal, and logs all changes from now on. The state of the store at next_lsn - 1
+ * must be on disk, in a checkpoint and the journal after it. Statuses as of
  * rp_journal_start(). */
 RP_NODISCARD rp_status rp_store_log_start(const rp_store_log_options *options,
                                           rp_store_log **out, rp_error *err);
-/* Stops logging, then the journal. No thread may wait in the store. Frees the log in every
- * case; returns the status of the last write. NULL is fine. */
+/* Stops logging, and then the journal. No thread may wait in the store. Frees the log in every
+ * case. Returns the status of the last write. NULL is fine. */
 RP_NODISCARD rp_status rp_store_log_stop(rp_store_log *log, rp_error *err);
 
-/* Returns the journal of the log, valid as long as the log. */
-/* True if changes without chunks must wait because of the backlog (rp_journal_is_behind()).
- * Then on_safe is called when the backlog is shorter. Any thread, any lock below rank 44. */
+/* True if changes without chunks must wait because of the backlog (rp_journal_is_behind()). In
+ * this case on_safe is called when the backlog is shorter. Any thread may call it, and may hold
+ * any lock below rank 44. */
 bool rp_store_log_is_behind(rp_store_log *log);
+/* Returns the journal of the log, which is valid as long as the log. */
 rp_journal *rp_store_log_journal(rp_store_log *log);
 
 #endif

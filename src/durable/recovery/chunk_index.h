@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks by disk location: recovery reads each chunk once and shares it among all items that
- * refer to it. One thread.
+/* An index from disk locations to chunks. With it, recovery reads each chunk once and shares it
+ * among all items that refer to it. One thread.
  *
  * Compaction moves chunks, so a checkpoint and the journal after it may name different
- * locations of one chunk. The record of a moved chunk names the first location of the chunk, so
- * the index has the chunk under both locations.
+ * locations of one chunk. The record of a moved chunk names the first location of the chunk.
+ * The index has a moved chunk under both locations.
  *
  * Invariants:
  *
- *   X1  count is the number of entries with a key, and at most three quarters of the capacity,
- *       which is 0 or a power of two;
- *   X2  an entry has a reference to its chunk, or `chunk` is NULL: the chunk is wanted and not
- *       read yet. */
+ *   X1  count is the number of entries with a key, and at most three quarters of the capacity.
+ *       The capacity is 0 or a power of two;
+ *   X2  an entry with a key has a reference to its chunk, or its `chunk` is NULL: the chunk is
+ *       wanted and not read yet. */
 #ifndef RP_DURABLE_RECOVERY_CHUNK_INDEX_H
 #define RP_DURABLE_RECOVERY_CHUNK_INDEX_H
 
@@ -28,8 +28,8 @@ typedef struct rp_chunk_index {
     rp_allocator alloc;
     rp_index_entry *entries; /* open addressing */
     size_t count, capacity;
-    /* Called once for each chunk that is read. Set by the owner; may be NULL. RP_NO_RESOURCE.
-     */
+    /* Set by the owner; may be NULL. Called once for each chunk that is read.
+     * RP_NO_RESOURCE. */
     rp_status (*on_chunk)(void *ctx, rp_chunk *chunk);
     void *ctx;
 } rp_chunk_index;
@@ -37,8 +37,8 @@ typedef struct rp_chunk_index {
 void rp_chunk_index_init(rp_chunk_index *index, const rp_allocator *alloc);
 void rp_chunk_index_deinit(rp_chunk_index *index); /* releases the chunks */
 
-/* Marks the chunk at a location as wanted. RP_NO_RESOURCE, RP_CORRUPT (segment or offset are
- * out of range). */
+/* Marks the chunk at a location as wanted: a scan will parse it. RP_NO_RESOURCE, RP_CORRUPT
+ * (segment or offset are out of range). */
 RP_NODISCARD rp_status rp_chunk_index_want(rp_chunk_index *index,
                                            const rp_disk_location *location, rp_error *err);
 /* Returns the chunk at a location, borrowed, or NULL if it has not been read. */
@@ -48,21 +48,20 @@ typedef struct rp_chunk_scan_options {
     rp_files *files;
     rp_segments *segments;
     const rp_store_id *store;
-    uint64_t number;                             /* of the segment */
-    uint64_t bytes;                              /* the first `bytes` bytes of it must be
-                                                    good */
-    void (*on_bytes)(void *ctx, uint64_t bytes); /* progress, after each record */
+    uint64_t number;                             /* number of the segment */
+    uint64_t bytes;                              /* size of the part that must be good */
+    void (*on_bytes)(void *ctx, uint64_t bytes); /* called with the size of each record */
     void *ctx;
 } rp_chunk_scan_options;
 
-/* Scans a segment from its first record to its last, checks every record and parses the chunks
- * that are wanted. RP_CORRUPT, also if fewer than `bytes` bytes exist and are good; chunks
- * found before the bad record stay in the index. */
+/* Scans a segment from its first record to its last, checks every record, and parses the chunks
+ * that are wanted. RP_CORRUPT, also if fewer than `bytes` bytes are good; the chunks before the
+ * bad record stay in the index. */
 RP_NODISCARD rp_status rp_chunk_index_scan(rp_chunk_index *index,
                                            const rp_chunk_scan_options *options, rp_error *err);
 
-/* Returns the chunk at a location, borrowed; reads it if necessary. RP_CORRUPT, RP_NOT_FOUND,
- * RP_UNAVAILABLE, RP_NO_RESOURCE. */
+/* Returns the chunk at a location, borrowed. If it is not in the index, reads it. RP_CORRUPT,
+ * RP_NOT_FOUND, RP_UNAVAILABLE, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_chunk_index_get(rp_chunk_index *index, rp_segments *segments,
                                           const rp_disk_location *location, rp_chunk **out,
                                           rp_error *err);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads a data directory into a store (docs/checkpoint.md, "Recovery"):
  *
- *   1  chooses a manifest: the one that CURRENT names; if CURRENT or that manifest is missing
- *      or bad, the other manifests from the highest number down
- *   2  reads its blocks, then its segments from end to end: checks every record and parses each
- *      chunk that a block refers to, once
- *   3  gives the tables of the store the saved selectors, creates missing tables, restores all
- *   4  moves checkpoints that failed to quarantine, removes left-over temporary files
+ *   1  chooses a manifest: the manifest that CURRENT names. If CURRENT or this manifest is
+ *      missing or bad, tries the other manifests from the highest number down
+ *   2  reads its blocks (256 slots of a table each), then its segments from beginning to end:
+ *      checks every record, and parses once each chunk that a block refers to
+ *   3  gives the tables of the store the saved selectors, creates missing tables, and restores
+ *      all tables
+ *   4  moves checkpoints that could not be loaded to quarantine, and removes left-over
+ *      temporary files
  *
- * Between 3 and 4 the caller redoes the journal with the same chunk index.
+ * Between steps 3 and 4 the caller redoes the journal with the same chunk index.
  *
  * Nothing on disk is changed before a checkpoint has been loaded completely. If no checkpoint
  * can be loaded, the directory is refused and stays as it is. */
@@ -35,9 +37,10 @@ typedef struct rp_recovery {
     /* Results. */
     bool is_fresh;        /* the directory was empty */
     bool is_older;        /* a newer checkpoint could not be loaded */
-    uint64_t wanted_lsn;  /* of the newest checkpoint whose manifest could be read */
-    uint64_t highest_lsn; /* of all manifests, rollouts and journal files, quarantined ones
-                             included */
+    uint64_t wanted_lsn;  /* log sequence number (LSN) of the newest checkpoint whose manifest
+                             could be read */
+    uint64_t highest_lsn; /* highest LSN in any manifest, rollouts file or journal file,
+                             quarantined ones included */
     bool is_whole; /* the newest checkpoint was loaded, and nothing was dropped or altered */
     bool is_same;  /* every table of the store is in the checkpoint */
     rp_store_id id;
@@ -45,36 +48,36 @@ typedef struct rp_recovery {
     rp_tier *tier;         /* owned; NULL: none */
     rp_chunk_index chunks; /* all chunks that were loaded */
     rp_catalogue catalogue;
-    uint64_t checkpoint;              /* number of the one that was loaded; 0: none */
-    rp_manifest_rollouts rollouts_at; /* of the checkpoint that was loaded */
-    rp_rollouts_found rollouts;       /* its rollouts, which are in the store */
-    /* The highest number of any checkpoint in the directory; the LSN of the loaded checkpoint;
-     * the number of the first new segment. */
+    uint64_t checkpoint;              /* number of the loaded checkpoint; 0: none */
+    rp_manifest_rollouts rollouts_at; /* the record about rollouts in its manifest */
+    rp_rollouts_found rollouts;       /* the loaded rollouts, which are in the store */
+    /* `last_number` is the highest number of any checkpoint in the directory, `lsn` the LSN of
+     * the loaded checkpoint, and `next_segment` the number of the first new segment. */
     uint64_t last_number, lsn, next_segment;
     bool has_journal; /* journal files exist */
     uint64_t dropped;
-    uint64_t *damaged; /* salvage: damaged segments, ascending */
+    uint64_t *damaged; /* with `salvage`: numbers of the damaged segments, ascending */
     size_t damaged_count, damaged_capacity;
     /* private */
     size_t reported;
 } rp_recovery;
 
-/* Steps 1 to 3. On success the caller may take `segments`, `tier`, `damaged` and `catalogue`;
- * it then replaces them by NULL and an empty catalogue. rp_recovery_deinit() releases
- * everything else, also after a failure. RP_CORRUPT, RP_PRECONDITION, RP_NO_RESOURCE,
+/* Steps 1 to 3. On success the caller may take `segments`, `tier`, `damaged` and `catalogue`,
+ * if it replaces them by NULL and an empty catalogue. rp_recovery_deinit() releases everything
+ * else, and must be called after a failure too. RP_CORRUPT, RP_PRECONDITION, RP_NO_RESOURCE,
  * RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_recover(rp_recovery *r, rp_error *err);
 /* Step 4, after the redo of the journal. Also fills the catalogue. */
 RP_NODISCARD rp_status rp_recovery_settle(rp_recovery *r, rp_error *err);
 void rp_recovery_deinit(rp_recovery *r);
 
-/* Reports a text through on_event, 1,000 times at most. */
+/* Reports a text through on_event, at most 1,000 times. */
 void rp_recovery_report(rp_recovery *r, const char *format, ...) RP_PRINTF(2, 3);
 
-/* One checkpoint that is being loaded. */
+/* A checkpoint that is being loaded. */
 typedef struct rp_loading rp_loading;
 
-/* Borrows `r` and `m`. RP_NO_RESOURCE. */
+/* Starts to load the checkpoint with the manifest `m`. Borrows `r` and `m`. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_loading_new(rp_recovery *r, const rp_manifest *m, rp_loading **out,
                                       rp_error *err);
 void rp_loading_free(rp_loading *l); /* NULL is fine */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints of dm-reverb: loads one into a store, and saves a store as one.
+/* Checkpoints of dm-reverb: loads such a checkpoint into a store, and saves a store as such a
+ * checkpoint.
  *
  *   <root>/<time>/tables.tfrecord   PriorityTableCheckpoint, one for each table
  *                 chunks.tfrecord   ChunkData, one for each chunk
@@ -23,8 +24,8 @@
 
 /* Zero-initialise it; all fields have defaults. */
 typedef struct rp_reverb_options {
-    size_t max_record;  /* bytes of the largest record that is accepted; 0: 1 GiB */
-    uint64_t max_bytes; /* of a file, uncompressed; 0: no limit */
+    size_t max_record;  /* size of the largest accepted record, in bytes; 0: 1 GiB */
+    uint64_t max_bytes; /* largest size of an uncompressed file; 0: no limit */
     int64_t wall_ns;    /* the time in the name of a saved checkpoint; 0: now */
     void (*on_progress)(void *ctx, const rp_durable_progress *progress);
     void *ctx;
@@ -32,19 +33,20 @@ typedef struct rp_reverb_options {
 
 /* Describes the checkpoint that was read or written. */
 typedef struct rp_reverb_report {
-    char folder[256]; /* below the directory of the files; "": that directory itself */
+    char folder[256]; /* path below the directory of `files`; "": that directory itself */
     uint64_t tables, items, chunks, unused_chunks;
-    uint64_t bytes; /* of the files */
+    uint64_t bytes; /* sum of the sizes of the files */
     bool compressed;
-    bool old_form; /* items or chunks are in the form from before 2021 */
+    bool old_form; /* items or chunks have the form that was used before 2021 */
 } rp_reverb_report;
 
-/* Loads the checkpoint in the directory of `files`, or the newest complete one in a folder
- * there, into `store`. Creates the tables of the checkpoint. If the store has a table of the
- * same name, that table must never have held an item and must have the same selectors; it gets
- * the options in the file. Items are inserted in order and do not wait for the rate limiters,
- * whose counts are set to those in the file. `options` and `report` may be NULL. On failure the
- * tables of the store are unchanged, and created ones are dropped.
+/* Loads a checkpoint into `store`: the checkpoint in the directory of `files`, or the newest
+ * complete checkpoint in a folder of that directory. Creates the tables of the checkpoint. If
+ * the store has a table of the same name, that table must never have held an item and must have
+ * the same selectors; it gets the options in the file. Items are inserted in order, without
+ * waiting for the rate limiters. The counts of the rate limiters are set to those in the file.
+ * `options` and `report` may be NULL. On failure the tables of the store are unchanged, and
+ * created tables are dropped.
  *
  * RP_NOT_FOUND (there is no checkpoint), RP_CORRUPT (names file, record and reason),
  * RP_PRECONDITION (a table is not new, or has other selectors), RP_NO_RESOURCE,
@@ -54,9 +56,9 @@ RP_NODISCARD rp_status rp_reverb_load(rp_files *files, rp_store *store,
                                       rp_reverb_report *report, rp_error *err);
 
 /* Saves the state of the store at one instant to a new folder in the directory of `files`, in
- * the format of dm-reverb 0.14. Syncs all files; DONE is written last. Re-encodes chunks whose
- * codec dm-reverb cannot read. All chunks must be in memory. On failure removes the files and
- * leaves an empty folder.
+ * the format of dm-reverb 0.14. Syncs all files; DONE is written last. Chunks whose codec
+ * dm-reverb cannot read are encoded again. All chunks must be in memory. On failure, the files
+ * are removed and an empty folder stays.
  *
  * RP_EXISTS (the folder exists), RP_PRECONDITION (another snapshot of one of the tables is in
  * progress (table/snapshot/cut.h); the store has a disk tier; two different chunks have the
@@ -68,16 +70,17 @@ RP_NODISCARD rp_status rp_reverb_save(rp_files *files, rp_store *store,
 
 enum { RP_REVERB_PATH_BYTES = 288, RP_REVERB_MAX_RECORD = 1 << 30 };
 
-/* The path of a file in a folder. Returns `out`. */
+/* Writes the path of the file `name` in `folder`. Returns `out`. */
 char *rp_reverb_path(char out[RP_REVERB_PATH_BYTES], const char *folder, const char *name);
 
-/* A list of chunks in the order in which they were added, with lookup by key. One thread. */
+/* A list of chunks in the order in which they were added, with look-up by key. One thread. */
 typedef struct rp_reverb_chunks rp_reverb_chunks;
 RP_NODISCARD rp_status rp_reverb_chunks_new(const rp_allocator *alloc, rp_reverb_chunks **out);
 void rp_reverb_chunks_free(rp_reverb_chunks *index); /* NULL is fine */
-/* Adds a chunk and takes a reference to it, unless the index has its key. RP_NO_RESOURCE. */
+/* If the list has no chunk with the key of `chunk`, adds `chunk` with a new reference.
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_reverb_chunks_add(rp_reverb_chunks *index, rp_chunk *chunk);
-/* Returns the chunk with a key, borrowed from the index, or NULL. */
+/* Returns the chunk with a key, borrowed from the list, or NULL. */
 rp_chunk *rp_reverb_chunks_get(const rp_reverb_chunks *index, uint64_t key);
 size_t rp_reverb_chunks_count(const rp_reverb_chunks *index);
 rp_chunk *rp_reverb_chunks_at(const rp_reverb_chunks *index, size_t i);

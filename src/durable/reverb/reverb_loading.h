@@ -15,7 +15,7 @@
 #include "durable/reverb/reverb_wire.h"
 #include "wire/fields.h"
 
-/* An item that was read. */
+/* An item that was read from the file. */
 typedef struct rp_reverb_loaded_item {
     uint64_t key;
     double priority;
@@ -25,14 +25,14 @@ typedef struct rp_reverb_loaded_item {
 } rp_reverb_loaded_item;
 
 typedef struct rp_reverb_loaded_table {
-    rp_reverb_table header; /* without name and signature, which are below */
+    rp_reverb_table header; /* its name and signature are not valid; they are copied below */
     char name[RP_WIRE_MAX_NAME_BYTES + 1];
     rp_signature *signature;
     rp_reverb_loaded_item *items;
     size_t count, capacity;
     rp_table *table; /* a reference; NULL until the store is filled */
-    bool made;       /* created by this load */
-    bool restored;   /* the table of the store has the items */
+    bool made;       /* this load has created the table */
+    bool restored;   /* the table of the store has received the items */
 } rp_reverb_loaded_table;
 
 typedef struct rp_reverb_loading {
@@ -42,12 +42,13 @@ typedef struct rp_reverb_loading {
     rp_reverb_options options;
     rp_reverb_report report;
     rp_progress_meter meter;
-    uint64_t done_bytes; /* size of the files before the current one */
+    uint64_t done_bytes; /* total size of the files that were read before the current one */
     rp_reverb_chunks *index;
     rp_reverb_loaded_table *tables;
     size_t table_count, table_capacity;
-    size_t last_table;                /* index of the table of the last item */
-    bool items_in_tables;             /* old form: items are in the records of their tables */
+    size_t last_table;    /* index of the table to which the last item belongs */
+    bool items_in_tables; /* true in the old form, in which items are in the records of their
+                             tables */
     unsigned item_forms, chunk_forms; /* rp_reverb_form bits seen so far */
     rp_buf scratch;
     /* Scratch memory for one item. */
@@ -59,7 +60,8 @@ typedef struct rp_reverb_loading {
     size_t wire_column_room, wire_slice_room, column_room, slice_room, key_room;
 } rp_reverb_loading;
 
-/* Creates and restores all tables. If a table fails, undoes this for the tables before it. */
+/* Creates and restores all tables. If this fails for a table, undoes it for the previous
+ * tables. */
 RP_NODISCARD rp_status rp_reverb_fill_store(rp_reverb_loading *l, rp_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Codecs for the messages of a dm-reverb checkpoint (proto/reverb/checkpoint.proto), with the
- * old forms of items and chunks. Pure functions over bytes; results borrow from the bytes. */
+/* Codecs for the messages of a dm-reverb checkpoint (proto/reverb/checkpoint.proto), including
+ * the old forms of items and chunks. Pure functions over bytes. Results borrow from the
+ * bytes. */
 #ifndef RP_DURABLE_REVERB_REVERB_WIRE_H
 #define RP_DURABLE_REVERB_REVERB_WIRE_H
 
@@ -18,12 +19,13 @@ typedef struct rp_reverb_table {
     int64_t max_size;
     int32_t max_times_sampled;
     int64_t deleted_episodes, unique_samples;
-    const uint8_t *signature; /* serialised; NULL: none */
+    const uint8_t *signature; /* a serialised signature; NULL: none */
     size_t signature_size;
-    size_t old_items; /* items inside the message itself */
+    size_t old_items; /* number of items inside the message itself (old form) */
 } rp_reverb_table;
 
-/* RP_CORRUPT (malformed; no name; an unknown sampler or remover; a negative count). */
+/* Reads the message. RP_CORRUPT (malformed; no name; an unknown sampler or remover; a negative
+ * count). */
 RP_NODISCARD rp_status rp_reverb_table_read(const uint8_t *data, size_t size,
                                             rp_reverb_table *out, rp_error *err);
 /* Finds the next item in a PriorityTableCheckpoint, over whose bytes `reader` was opened.
@@ -41,14 +43,14 @@ typedef enum rp_reverb_form {
     RP_REVERB_BOTH = 3,
 } rp_reverb_form;
 
-/* The old form of a trajectory: `length` rows of every column of some chunks, from row `offset`
- * of the first chunk on. */
+/* The old form of a trajectory: `length` rows of every column of consecutive chunks, from row
+ * `offset` of the first chunk on. */
 typedef struct rp_reverb_span {
     int32_t offset, length;
-    size_t key_count; /* of chunks, in field 3 */
+    size_t key_count; /* number of keys of chunks, in field 3 */
 } rp_reverb_span;
 
-/* Determines the form of an item; fills in `span` for the old form. RP_CORRUPT. */
+/* Determines the form of an item. For the old form, fills in `span`. RP_CORRUPT. */
 RP_NODISCARD rp_status rp_reverb_item_form(const uint8_t *data, size_t size,
                                            rp_reverb_form *form, rp_reverb_span *span,
                                            rp_error *err);
@@ -69,20 +71,20 @@ void rp_reverb_item_write(rp_buf *out, const char *table, const rp_reverb_item *
 /* Determines the form of a chunk. RP_CORRUPT. */
 RP_NODISCARD rp_status rp_reverb_chunk_form(const uint8_t *data, size_t size,
                                             rp_reverb_form *form, rp_error *err);
-/* Appends a ChunkData of the old form, converted to the new one. */
+/* Converts a ChunkData of the old form to the new form, and appends it. */
 void rp_reverb_chunk_modernise(rp_buf *out, const uint8_t *data, size_t size);
 
-/* Converts a chunk for dm-reverb. If the codec of `chunk` is one that dm-reverb reads, `*out`
- * is a reference to the chunk itself, otherwise a new chunk with the same rows. Returns owned.
- * `decoder` is scratch.
- * RP_UNIMPLEMENTED (columns of different lengths), RP_CORRUPT, RP_NO_RESOURCE. */
+/* Makes a chunk that dm-reverb can read. If dm-reverb can read the codec of `chunk`, `*out` is
+ * a reference to `chunk`. Otherwise it is a new chunk with the same rows. Returns owned.
+ * `decoder` is scratch. RP_UNIMPLEMENTED (columns of different lengths), RP_CORRUPT,
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_reverb_chunk_for(const rp_allocator *alloc, rp_decoder *decoder,
                                            rp_chunk *chunk, rp_chunk **out, rp_error *err);
 
 enum { RP_REVERB_NAME_BYTES = 64 };
 
-/* Writes the name of the folder of a checkpoint: the time in UTC in the format of Abseil, RFC
- * 3339 with as many decimals of the seconds as needed. Returns `out`. */
+/* Writes the name of the folder of a checkpoint: the time in UTC in the format of Abseil. This
+ * is RFC 3339 with as many decimals of the seconds as needed. Returns `out`. */
 char *rp_reverb_name(char out[RP_REVERB_NAME_BYTES], int64_t wall_ns);
 
 #endif

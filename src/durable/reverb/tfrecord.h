@@ -4,8 +4,8 @@
  *   record   length u64 | masked crc32c of these 8 bytes u32 | data | masked crc32c of data u32
  *
  * Numbers are little-endian. A file has no header, and its records follow each other without
- * gaps. A crc is masked by rotating it 15 bits to the right and adding a constant, since the
- * crc of data that contains crcs is weak. */
+ * gaps. A crc is masked, since the crc of data that contains crcs is weak: it is rotated 15
+ * bits to the right, and a constant is added. */
 #ifndef RP_DURABLE_REVERB_TFRECORD_H
 #define RP_DURABLE_REVERB_TFRECORD_H
 
@@ -24,17 +24,17 @@ RP_NODISCARD bool rp_tfrecord_get_head(const uint8_t head[RP_TFRECORD_HEAD_BYTES
 RP_NODISCARD bool rp_tfrecord_check_data(const void *data, size_t size,
                                          const uint8_t foot[RP_TFRECORD_FOOT_BYTES]);
 
-/* True if the bytes begin with the head of a record, as an uncompressed file does. For
- * rp_inflate_options. */
+/* True if the bytes begin with the head of a record, as those of an uncompressed file do. For
+ * rp_inflate_options.is_plain. */
 bool rp_tfrecord_is_plain(const uint8_t *first, size_t size);
 
-/* Reads the records of a stream, one at a time, into a buffer that grows with the bytes read,
- * not with an announced length. */
+/* Reads the records of a stream, one at a time, into a buffer. The buffer grows with the bytes
+ * that were read, and not with the length that a record announces. */
 typedef struct rp_tfrecord_reader {
     rp_byte_source source; /* borrowed */
-    size_t max_record;     /* bytes */
-    uint64_t count;        /* records read, the current one included */
-    uint64_t offset;       /* of the next record, uncompressed */
+    size_t max_record;     /* bytes of the largest accepted record */
+    uint64_t count;        /* records read, including the current one */
+    uint64_t offset;       /* offset of the next record in the uncompressed stream */
     rp_buf buf;
 } rp_tfrecord_reader;
 
@@ -42,9 +42,10 @@ void rp_tfrecord_reader_init(rp_tfrecord_reader *r, const rp_allocator *alloc,
                              rp_byte_source source, size_t max_record);
 void rp_tfrecord_reader_deinit(rp_tfrecord_reader *r);
 
-/* Reads the next record, valid until the next call; `*data` is NULL at the end. The error text
- * does not name the file. RP_CORRUPT (cut off, or a wrong checksum), RP_NO_RESOURCE (larger
- * than max_record, memory), and the statuses of the source. */
+/* Reads the next record. `*data` is valid until the next call, and NULL at the end of the
+ * stream. The error text does not name the file. RP_CORRUPT (a truncated record or a wrong
+ * checksum), RP_NO_RESOURCE (larger than max_record; memory), and the statuses of the
+ * source. */
 RP_NODISCARD rp_status rp_tfrecord_next(rp_tfrecord_reader *r, const uint8_t **data,
                                         size_t *size, rp_error *err);
 

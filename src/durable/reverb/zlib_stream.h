@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zlib streams over byte streams, with bounded memory: a few hundred KiB for each direction.
+/* Reads and writes zlib-compressed data over byte streams, with bounded memory: a few hundred
+ * KiB for each direction.
  *
- * Input may also be uncompressed, as in the oldest checkpoints. A function of the caller
- * decides from the first bytes whether the input is compressed. A compressed file is one zlib
- * stream; bytes behind its end, or a missing end, are damage. The Adler-32 checksum of zlib is
- * checked.
+ * Input may also be uncompressed, as in the oldest checkpoints: a function of the caller
+ * decides this from the first bytes. A compressed file is one zlib stream. Bytes behind its
+ * end, or a missing end, are damage. The Adler-32 checksum of zlib is checked.
  *
- * Against decompression bombs: reading fails after max_bytes of output. zlib output is at most
- * 1,032 times its input, and only one buffer of it is in memory. */
+ * As a protection against decompression bombs, reading fails after max_bytes of output. The
+ * output of zlib is at most 1,032 times its input, and only one buffer of output is in
+ * memory. */
 #ifndef RP_DURABLE_REVERB_ZLIB_STREAM_H
 #define RP_DURABLE_REVERB_ZLIB_STREAM_H
 
@@ -19,31 +20,31 @@ enum { RP_INFLATE_PEEK_BYTES = 16 };
 
 typedef struct rp_inflate_options {
     rp_byte_source source; /* borrowed */
-    uint64_t max_bytes;    /* of output; 0: no limit */
-    /* Returns true if the source is not compressed. `first` has its first RP_INFLATE_PEEK_BYTES
-     * bytes, or all of it if it is shorter. NULL: the source is compressed. */
+    uint64_t max_bytes;    /* largest output; 0: no limit */
+    /* Returns true if the source is not compressed. `first` has the first RP_INFLATE_PEEK_BYTES
+     * bytes of the source, or all bytes of a shorter source. NULL: the source is compressed. */
     bool (*is_plain)(const uint8_t *first, size_t size);
 } rp_inflate_options;
 
-/* Reads nothing yet. Returns owned. RP_NO_RESOURCE. */
+/* Makes an inflater. Does not read from the source yet. Returns owned. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_inflater_new(const rp_allocator *alloc,
                                        const rp_inflate_options *options, rp_inflater **out,
                                        rp_error *err);
 void rp_inflater_free(rp_inflater *z); /* NULL is fine */
 
-/* An rp_read_bytes whose ctx is the inflater. An empty source is an empty stream.
+/* An rp_read_bytes whose ctx is the inflater. An empty source gives an empty stream.
  * RP_CORRUPT, RP_NO_RESOURCE (over the limit; memory), and the statuses of the source. */
 rp_status rp_inflater_read(void *ctx, void *dst, size_t size, size_t *got, rp_error *err);
 
 /* True if the source is compressed. Valid after the first read. */
 bool rp_inflater_is_compressed(const rp_inflater *z);
-/* Bytes consumed from the source, for progress. */
+/* Returns the number of bytes consumed from the source, for progress reports. */
 uint64_t rp_inflater_consumed(const rp_inflater *z);
 
 typedef struct rp_deflater rp_deflater;
 
-/* Compresses at zlib's default level, with its largest window (32 KiB). Returns owned.
- * RP_NO_RESOURCE. */
+/* Makes a deflater, which compresses at zlib's default level with the largest window (32 KiB).
+ * Returns owned. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_deflater_new(const rp_allocator *alloc, rp_byte_sink sink,
                                        rp_deflater **out, rp_error *err);
 void rp_deflater_free(rp_deflater *z); /* NULL is fine */

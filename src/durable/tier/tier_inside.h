@@ -6,18 +6,19 @@
  *
  * Invariants, whenever mu is free (rp_tier_check()):
  *
- *   S1  an entry whose chunk a table holds is in the list `dirty` if its state is
- *       RP_TIER_DIRTY, and in the list `clean` if its state is RP_TIER_CLEAN. No other entries
- *       are in these lists;
+ *   S1  an entry is held if a table holds its chunk. A held entry is in the list `dirty` if its
+ *       state is RP_TIER_DIRTY, and in the list `clean` if its state is RP_TIER_CLEAN. No other
+ *       entries are in these lists;
  *   S2  `resident` is the sum of the bytes of held entries that are not spilled, plus the bytes
  *       that the spiller is freeing; `spilled` is the sum of the bytes of held entries that are
  *       spilled;
- *   S3  an entry is in the ring of the cache exactly if it has a `loaded` chunk; then it is
- *       held and spilled. `cached` is the sum of the bytes of these entries;
- *   S4  `readers` of an entry, the requests for its chunk, is not NULL exactly while one of
- *       them is queued, or a reader thread reads the chunk for all of them;
- *   S5  a load (rp_tier_job) is in the list that starts at `first_job` once while it has queued
- *       requests, and otherwise not.
+ *   S3  an entry is in the ring of the cache exactly if it has a `loaded` chunk; such an
+ *       entry is held and spilled. `cached` is the sum of the bytes of these entries;
+ *   S4  `readers` is the list of the requests for the chunk of an entry. It is not NULL exactly
+ *       while one of the requests is queued, or a reader thread reads the chunk for all of
+ *       them;
+ *   S5  a load (rp_tier_job) with queued requests is exactly once in the list that starts at
+ *       `first_job`; other loads are not in this list.
  *
  * The lists and the cache have no references to the chunks of their entries. The last table
  * that holds a chunk calls spill.moved before it releases the chunk, and this call removes the
@@ -34,8 +35,8 @@
 #include "util/thread.h"
 
 enum {
-    RP_TIER_BATCH = 4096,           /* chunks written with one sync */
-    RP_TIER_BATCH_BYTES = 32 << 20, /* about */
+    RP_TIER_BATCH = 4096,           /* most chunks written with one sync */
+    RP_TIER_BATCH_BYTES = 32 << 20, /* approximate limit of their bytes */
 };
 
 typedef struct rp_tier rp_tier;
@@ -47,50 +48,50 @@ typedef enum rp_tier_state {
     RP_TIER_SPILLED,
 } rp_tier_state;
 
-/* A request to read a chunk back: tier_load.c. */
+/* A request to read a chunk back from disk: tier_load.c. */
 typedef struct rp_want rp_want;
-/* A load with its requests: tier_load.c. */
+/* A load: one rp_sample_load with its requests: tier_load.c. */
 typedef struct rp_tier_job rp_tier_job;
 
-/* A chunk that was read back, in one block with its bytes. It is never part of a table. */
+/* A chunk that was read back, in one block with its bytes. A table never holds it. */
 typedef struct rp_loaded {
     rp_allocator alloc;
-    size_t size;            /* of the block */
+    size_t size;            /* bytes of the block */
     rp_chunk *chunk;        /* uses these bytes and owns the block */
-    struct rp_loaded *next; /* in the list of chunks to be released */
+    struct rp_loaded *next; /* next in a list of chunks to be released */
     uint8_t bytes[];
 } rp_loaded;
 
 /* The entry of a chunk in the tier. */
 typedef struct rp_tier_chunk {
-    rp_chunk_tier_state base; /* first */
+    rp_chunk_tier_state base; /* first member */
     rp_chunk *chunk;
     struct rp_tier_chunk *prev,
-        *next;         /* among the dirty, the clean, or in the ring of the cache */
-    rp_loaded *loaded; /* in the read cache; a reference to its chunk */
+        *next;         /* in the list `dirty` or `clean`, or in the ring of the cache */
+    rp_loaded *loaded; /* the chunk in the read cache, with a reference; or NULL */
     rp_want *readers;  /* requests for the chunk, the latest first */
     uint8_t state;     /* rp_tier_state */
     bool held;
-    bool recent; /* used since the clock hand of the cache passed it */
+    bool recent; /* it was used since the clock hand of the cache passed it */
 } rp_tier_chunk;
 
 typedef struct rp_tier_list {
     rp_tier_chunk *first, *last;
 } rp_tier_list;
 
-/* A thread that reads chunks. Each has a condition variable of its own: with several waiters on
- * one, glibc before 2.41 may lose a wake-up (its bug 25847). */
+/* A thread that reads chunks. Each thread has its own condition variable: if several threads
+ * wait on one, glibc before 2.41 may lose a wake-up (its bug 25847). */
 typedef struct rp_tier_reader {
     pthread_t thread;
     rp_tier *tier;
     rp_cond cv;
-    struct rp_tier_reader *next; /* among the idle */
-    bool is_idle;                /* among the idle; guarded by rp_tier.mu */
+    struct rp_tier_reader *next; /* next in the list of idle threads */
+    bool is_idle;                /* it is in that list; rp_tier.mu guards both */
 } rp_tier_reader;
 
 struct rp_tier {
-    rp_spill spill; /* first: the interface for tables */
-    /* Never changed after rp_tier_new(). */
+    rp_spill spill; /* first member: the interface for tables */
+    /* These members never change after rp_tier_new(). */
     rp_allocator alloc;
     rp_budget *budget; /* a reference */
     rp_segments *segments;
@@ -105,18 +106,18 @@ struct rp_tier {
 
     rp_mutex mu; /* rank 42 */
     rp_cond spill_cv;
-    rp_tier_list dirty RP_GUARDED_BY(mu); /* oldest first */
-    rp_tier_list clean RP_GUARDED_BY(mu); /* oldest first; entries found pinned go to the end */
-    rp_tier_list ring RP_GUARDED_BY(mu);  /* of the cache; the clock hand is at the first */
+    /* The oldest entry is first. A clean entry that is found pinned is moved to the end. */
+    rp_tier_list dirty RP_GUARDED_BY(mu);
+    rp_tier_list clean RP_GUARDED_BY(mu);
+    rp_tier_list ring RP_GUARDED_BY(mu); /* the cache; the clock hand is at the first entry */
     uint64_t resident RP_GUARDED_BY(mu);
     uint64_t spilled RP_GUARDED_BY(mu);
     uint64_t cached RP_GUARDED_BY(mu);
-    uint64_t admitted RP_GUARDED_BY(mu); /* bytes in memory of chunks admitted by recovery */
-    uint64_t wanted RP_GUARDED_BY(mu);   /* bytes that the largest waiting insert needs; at most
-                                            spill.limit */
+    uint64_t admitted RP_GUARDED_BY(mu); /* bytes of chunks in memory that recovery admitted */
+    uint64_t wanted RP_GUARDED_BY(mu);   /* bytes of the largest waiting insert */
     rp_tier_job *first_job, *last_job RP_GUARDED_BY(mu); /* loads with chunks to be read */
     rp_tier_reader *idle_readers RP_GUARDED_BY(mu);      /* the latest first */
-    rp_loaded *uncached RP_GUARDED_BY(mu); /* evicted from the cache, to be released */
+    rp_loaded *uncached RP_GUARDED_BY(mu); /* chunks evicted from the cache, to be released */
     uint64_t loads, load_bytes, hits, written RP_GUARDED_BY(mu);
     bool spiller_waits RP_GUARDED_BY(mu);
     bool stopping RP_GUARDED_BY(mu);
@@ -128,9 +129,10 @@ struct rp_tier {
 void rp_tier_list_append(rp_tier_list *list, rp_tier_chunk *entry);
 void rp_tier_list_unlink(rp_tier_list *list, rp_tier_chunk *entry);
 
-/* Evicts a chunk from the cache to the list `uncached`, which is released without the lock. */
+/* Evicts a chunk from the cache to the list `uncached`, which is released later without the
+ * lock. */
 void rp_tier_uncache_locked(rp_tier *t, rp_tier_chunk *entry) RP_REQUIRES(t->mu);
-/* Releases a list of chunks. Call it without a lock. */
+/* Releases a list of chunks. The caller must hold no lock. */
 void rp_tier_unref_loaded(rp_loaded *list);
 
 bool rp_tier_start_readers(rp_tier *t, size_t count);

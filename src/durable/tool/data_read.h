@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the offline tools (reprise/data.h): reads records by location, and finds the
- * checkpoint that a server would load. */
+/* Functions that the offline tools (reprise/data.h) share: read records by location, and find
+ * the checkpoint that a server would load. */
 #ifndef RP_DURABLE_TOOL_DATA_READ_H
 #define RP_DURABLE_TOOL_DATA_READ_H
 
@@ -28,20 +28,21 @@ void rp_data_reader_deinit(rp_data_reader *r);
 RP_NODISCARD rp_status rp_data_reader_get(rp_data_reader *r, const rp_disk_location *location,
                                           rp_record_kind kind, rp_record *out, rp_error *err);
 
-/* Lists the numbers of the files in a folder of the data directory. A missing folder is empty.
- * rp_number_list_free(). RP_NO_RESOURCE, RP_UNAVAILABLE. */
+/* Lists the numbers of the files in a folder of the data directory. A missing folder counts as
+ * empty. The caller frees the list with rp_number_list_free(). RP_NO_RESOURCE,
+ * RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_data_list_numbers(const rp_allocator *alloc, rp_files *files,
                                             const char *folder, rp_number_list *out,
                                             rp_error *err);
 
-/* Loads the manifest of checkpoint `number`; if that is 0, of the checkpoint that CURRENT
- * names, or else of the newest that can be read. Returns owned. RP_NOT_FOUND, and the statuses
- * of rp_manifest_load(). */
+/* Loads the manifest of checkpoint `number`. If `number` is 0, loads the manifest of the
+ * checkpoint that CURRENT names, or else the newest manifest that can be read. Returns owned.
+ * RP_NOT_FOUND, and the statuses of rp_manifest_load(). */
 RP_NODISCARD rp_status rp_data_find_manifest(const rp_allocator *alloc, rp_files *files,
                                              uint64_t number, rp_manifest **out, rp_error *err);
 
-/* Checks a file of rollouts against the manifest of its checkpoint. If `thorough`, also loads
- * all rollouts. Sets the state, the problem, and the counts of `file`. RP_NO_RESOURCE. */
+/* Checks a file of rollouts against the manifest of its checkpoint. If `thorough` is set, also
+ * loads all rollouts. Sets the state, the problem and the counts in `file`. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_data_check_rollouts(const rp_allocator *alloc, rp_files *files,
                                               bool thorough, rp_data_file *file, rp_error *err);
 

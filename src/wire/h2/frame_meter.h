@@ -5,10 +5,11 @@
  * difference between its count and the reported frames is the number of unreported ones.
  *
  * nghttp2 does not report dynamic table size updates of HPACK (RFC 7541, section 6.3) either.
- * Any number of them may precede the first field of a header block. The meter counts them.
+ * Any number of them may precede the first field of a header block. The meter counts these
+ * updates.
  *
- * Cost: the meter reads 9 bytes of each frame and, of a header block, the bytes before its
- * first field and one more.
+ * Cost: the meter reads the 9 header bytes of each frame. Of a header block it also reads the
+ * bytes before the first field and one byte of this field.
  *
  * Invariants:
  *   M1  head_bytes < RP_FRAME_HEAD_BYTES between calls, and is 0 unless skip is 0;
@@ -25,14 +26,14 @@
 
 enum {
     RP_FRAME_HEAD_BYTES = 9,
-    RP_FRAME_LEAST_COST = 256, /* least cost of a DATA frame: small frames are work too */
+    RP_FRAME_LEAST_COST = 256, /* least cost in bytes of a DATA frame: each is work */
     RP_BLOCK_TABLE_SIZES = 2,  /* size updates that a header block may need (RFC 7541, 4.2) */
 };
 
 /* Sums over DATA frames. */
 typedef struct rp_data_sum {
-    uint64_t frames; /* number of all frames */
-    uint64_t empty;  /* number of frames without payload that do not end their stream */
+    uint64_t frames; /* number of DATA frames */
+    uint64_t empty;  /* number of those without payload that do not end their stream */
     uint64_t cost;   /* sum of rp_data_cost() of the frames that are not in `empty` */
 } rp_data_sum;
 
@@ -43,8 +44,8 @@ typedef struct rp_frame_meter {
     size_t skip; /* bytes before the next frame header */
 
     /* The header block that is being received: */
-    size_t block_left;    /* bytes of the frame up to the end of the block */
-    uint8_t prefix_left;  /* bytes of the frame before the block, that is, its priority */
+    size_t block_left;    /* bytes of the frame still to come, up to the end of the block */
+    uint8_t prefix_left;  /* bytes of the frame still to come before the block: its priority */
     uint8_t needed_sizes; /* size updates that the block may still need */
     bool at_start;        /* no field of the block has arrived */
     bool is_padded;       /* the next byte is the length of the padding */
@@ -60,7 +61,7 @@ static inline size_t rp_data_cost(size_t length)
     return length > RP_FRAME_LEAST_COST ? length : RP_FRAME_LEAST_COST;
 }
 
-/* Adds a DATA frame. `ends`: the frame ends its stream. */
+/* Adds a DATA frame of `length` bytes. `ends` is true if the frame ends its stream. */
 static inline void rp_data_sum_add(rp_data_sum *sum, size_t length, bool ends)
 {
     sum->frames++;
@@ -70,8 +71,8 @@ static inline void rp_data_sum_add(rp_data_sum *sum, size_t length, bool ends)
         sum->cost += rp_data_cost(length);
 }
 
-/* Counts the frames whose headers end within these bytes, which follow those of the previous
- * call. */
+/* Counts the frames whose headers end within these bytes. The bytes must follow those of the
+ * previous call in the stream. */
 void rp_frame_meter_feed(rp_frame_meter *meter, const uint8_t *data, size_t size);
 
 #endif

@@ -2,18 +2,19 @@
 /* An HTTP/2 connection, of a server or of a client, that carries gRPC calls: bytes in, bytes
  * out, no sockets.
  *
- * The owner passes bytes from the peer to rp_h2_receive(), gets calls and their messages
- * through the handler, sends messages, and writes the bytes of rp_h2_output() to the peer.
- * nghttp2 handles frames, headers and windows. rp_h2 adds the messages of gRPC, messages that
- * borrow memory of chunks, flow control by the reader of a call, and counts of events that a
- * hostile peer may cause too often (nuisances).
+ * The owner passes bytes from the peer to rp_h2_receive() and writes the bytes of
+ * rp_h2_output() to the peer. It receives calls and their messages through the functions of its
+ * handler, and sends messages. nghttp2 handles frames, headers and windows. rp_h2 adds the
+ * messages of gRPC, sent messages that borrow the memory of chunks, flow control for each call,
+ * and counts of nuisances: events that a hostile peer may cause too often.
  *
- * Flow control. The window of the connection is returned as bytes arrive, so that a paused call
- * never blocks another. The window of a call is returned until its reader pauses the call. So a
- * paused call holds at most its window, even of one large message.
+ * Flow control. The window of the connection is returned to the peer as bytes arrive, so that a
+ * paused call never blocks another call. The window of a call is returned only while the call
+ * is not paused. So a paused call holds at most the bytes of its window, even within one large
+ * message.
  *
- * One thread. Handler functions may call all functions here but rp_h2_receive(),
- * rp_h2_output() and rp_h2_free(). */
+ * Only one thread may use a connection. A handler function may call all functions of this file
+ * except rp_h2_receive(), rp_h2_output() and rp_h2_free(). */
 #ifndef RP_WIRE_H2_H2_H
 #define RP_WIRE_H2_H2_H
 
@@ -26,35 +27,38 @@
 typedef struct rp_h2 rp_h2;
 typedef struct rp_call rp_call;
 
-/* The headers of a request. Borrowed, valid during on_request only. */
+/* The headers of a request. The strings are valid only during on_request. "Refuse the call" is
+ * a rule for the owner. */
 typedef struct rp_request_head {
     rp_string method, path, content_type, authorization, encoding;
-    rp_string content_length, confirm, if_none_match; /* of plain HTTP; confirm is the header
-                                                         x-reprise-confirm */
-    int64_t timeout_ns;                               /* of grpc-timeout; -1: none */
-    bool too_large;   /* headers beyond header_bytes were dropped: refuse the call */
-    bool too_many;    /* headers beyond header_fields were dropped: refuse the call */
-    bool bad_timeout; /* grpc-timeout is malformed */
-    bool is_repeated; /* there are several headers `authorization`: refuse the call */
+    /* For plain HTTP. `confirm` is the header x-reprise-confirm. */
+    rp_string content_length, confirm, if_none_match;
+    int64_t timeout_ns; /* the value of grpc-timeout; -1: none */
+    bool too_large;     /* headers beyond header_bytes were dropped: refuse the call */
+    bool too_many;      /* headers beyond header_fields were dropped: refuse the call */
+    bool bad_timeout;   /* grpc-timeout is malformed */
+    bool is_repeated;   /* there are several `authorization` headers: refuse the call */
 } rp_request_head;
 
-/* Events that a peer may cause, but not without limit. "Sent data" is DATA sent to the peer. */
+/* Nuisances: events that a peer may cause, but only up to a limit, which the owner sets. "Sent
+ * data" is DATA sent to the peer. */
 typedef enum rp_nuisance {
     RP_NUISANCE_RESET,      /* the peer reset a call before it had a response */
-    RP_NUISANCE_MADE_RESET, /* the peer caused a reset by this side */
-    RP_NUISANCE_PING,       /* a ping beyond those that sent data explains, or an
-                               acknowledgement of a ping that was not sent */
+    RP_NUISANCE_MADE_RESET, /* this side had to reset a call because of the peer */
+    RP_NUISANCE_PING, /* a ping beyond the number that sent data explains, or an acknowledgement
+                         of a ping that was not sent */
     RP_NUISANCE_SETTINGS,
-    RP_NUISANCE_EMPTY,  /* an empty frame, or a small one of a header block */
-    RP_NUISANCE_WINDOW, /* a window update beyond those that sent data and calls explain */
+    RP_NUISANCE_EMPTY,  /* an empty frame, or a small frame of a header block */
+    RP_NUISANCE_WINDOW, /* a window update beyond the number that sent data and calls explain */
     RP_NUISANCE_BAD_FRAME,
-    RP_NUISANCE_REFUSED, /* a call beyond the limit of calls */
+    RP_NUISANCE_REFUSED, /* a call beyond the limit of open calls */
     RP_NUISANCE_PRIORITY,
-    RP_NUISANCE_OTHER, /* an unknown frame, or headers over the limits */
-    RP_NUISANCE_LATE,  /* a frame of a call that has ended, beyond those that may have been in
-                          flight */
+    RP_NUISANCE_OTHER,      /* an unknown frame, or headers over the limits */
+    RP_NUISANCE_LATE,       /* a frame of an ended call, beyond the frames that may have been in
+                               flight */
     RP_NUISANCE_FRAGMENT,   /* a few bytes of a message that do not complete it */
-    RP_NUISANCE_TABLE_SIZE, /* an HPACK size update beyond those that a header block may need */
+    RP_NUISANCE_TABLE_SIZE, /* an HPACK size update beyond the number that a header block may
+                               need */
     RP_NUISANCE_KINDS,
 } rp_nuisance;
 
@@ -67,150 +71,159 @@ typedef enum rp_call_fault {
 } rp_call_fault;
 
 typedef struct rp_h2_handler {
-    /* A call begins. Respond now or later; rp_call_set_user() attaches the owner's data. */
+    /* A call begins. The owner may respond now or later. rp_call_set_user() attaches the
+     * owner's data to the call. */
     void (*on_request)(void *user, rp_call *call, const rp_request_head *head);
-    /* Whether a complete message of `size` bytes may be delivered now. If not, the call is
-     * paused, and the message is kept until the handler's owner resumes the call. NULL: always.
-     */
+    /* Returns whether a complete message of `size` bytes may be delivered now. If not, the call
+     * is paused, and the message is kept until the owner resumes the call. NULL: always
+     * true. */
     bool (*may_deliver)(void *user, rp_call *call, size_t size);
     /* A complete message has arrived. `data` is valid until the handler returns. If the message
-     * has a block of its own, `block` is that block, and a reference to it keeps the data;
-     * otherwise `block` is NULL. */
+     * has a block of its own, `block` is that block, and the owner can keep the data by taking
+     * a reference to it. Otherwise `block` is NULL. */
     void (*on_message)(void *user, rp_call *call, const uint8_t *data, size_t size,
                        rp_block *block);
-    /* The peer will send no more on this call. Called after its last message was delivered, so
-     * not while the call is paused. */
+    /* The peer will send no more on this call. Called after the last message was delivered, so
+     * never while the call is paused. */
     void (*on_half_close)(void *user, rp_call *call);
-    /* Responses of this call were written, and at most half of `queued_bytes` is queued. */
+    /* Some messages of this call were written, and at most half of the limit `queued_bytes` is
+     * still queued. */
     void (*on_room)(void *user, rp_call *call);
-    /* The call has ended, and `call` is invalid afterwards: its response is complete, the peer
-     * has reset it, or the connection is being freed. Called once for each on_request. */
+    /* The call has ended: its response is complete, the peer has reset it, or the connection is
+     * being freed. `call` is invalid afterwards. Called once for each on_request. */
     void (*on_close)(void *user, rp_call *call);
-    /* The peer has caused a nuisance. Returning false ends the connection, unless the handler
-     * has called rp_h2_terminate(). `call` is the call of a RP_NUISANCE_RESET, before its
-     * on_close (if there was an on_request), and NULL for the other kinds. May be NULL for a
-     * client, which does not count nuisances of its server. */
+    /* The peer has caused a nuisance. If the function returns false, rp_h2 ends the connection,
+     * unless the handler has called rp_h2_terminate(). For RP_NUISANCE_RESET, `call` is the
+     * call, whose on_close (if there was an on_request) follows. For other kinds `call` is
+     * NULL. The function may be NULL for a client, which does not count nuisances of its
+     * server. */
     bool (*on_nuisance)(void *user, rp_nuisance kind, rp_call *call);
-    /* A call was ended with `status` because of a message of its peer. */
+    /* rp_h2 has ended a call with `status` because of a message of its peer. */
     void (*on_fault)(void *user, rp_call *call, rp_call_fault fault, rp_status status);
-    /* For a client: a call has ended. `status` is the server's, and on_end is called after the
-     * last message was delivered, so not while the call is paused. There are these exceptions:
-     *   - after a reset, `status` is the one that gRPC assigns to it (RP_UNAVAILABLE if the
-     *     call was refused, or after GOAWAY);
-     *   - the client resets the call, and on_end is called at once, for a message or headers
-     *     that are beyond the limits or for which there is no memory (RP_NO_RESOURCE), for a
-     *     compressed message (RP_UNIMPLEMENTED), and for a response that is not gRPC (the
-     *     status for its HTTP status);
-     *   - RP_UNAVAILABLE if the connection is freed, RP_NO_RESOURCE if that is for lack of
-     *     memory.
+    /* Only for a client: a call has ended. `status` is the server's, and on_end is called after
+     * the last message was delivered, so never while the call is paused. There are these
+     * exceptions:
+     *   - after a reset, `status` is the status that gRPC assigns to the error code of the
+     *     reset (RP_UNAVAILABLE if the call was refused, or after GOAWAY);
+     *   - in these cases the client resets the call, and on_end is called at once: a message or
+     *     the headers exceed a limit, or there is no memory for them (RP_NO_RESOURCE); a
+     *     message is compressed (RP_UNIMPLEMENTED); the response is not gRPC (the status for
+     *     its HTTP status);
+     *   - if the connection is freed, `status` is RP_UNAVAILABLE, or RP_NO_RESOURCE if there
+     *     was no memory for the connection.
      * `text` is decoded, "" with RP_OK, and valid until the handler returns. */
     void (*on_end)(void *user, rp_call *call, rp_status status, const char *text);
 } rp_h2_handler;
 
 typedef struct rp_h2_limits {
-    uint32_t streams;            /* for a server: calls at once */
-    size_t message_bytes;        /* size of a received message */
-    const char *message_setting; /* appended to the error about that limit; borrowed, or NULL */
+    uint32_t streams;            /* only for a server: the most calls that are open at once */
+    size_t message_bytes;        /* largest size of a received message */
+    const char *message_setting; /* text for the error about message_bytes; borrowed, or NULL */
     size_t header_bytes, header_fields;
-    size_t queued_bytes; /* see on_room */
+    size_t queued_bytes; /* limit for queued messages: on_room */
 } rp_h2_limits;
 
-/* Makes the connection of a server. `handler` and `pool`, the pool of all messages sent here,
- * are borrowed; `limits` is copied. RP_NO_RESOURCE. Returns owned. */
+/* Makes the connection of a server. Borrows `handler` and `pool`, the pool of all messages sent
+ * on this connection. Copies `limits`. RP_NO_RESOURCE. Returns owned. */
 RP_NODISCARD rp_status rp_h2_new(const rp_allocator *alloc, const rp_h2_handler *handler,
                                  void *user, const rp_h2_limits *limits, rp_message_pool *pool,
                                  rp_h2 **out);
-/* Ends up to `most` calls of a server's closed connection, with on_close. After the first call
- * of this function nothing may be received or sent. Returns the number of remaining calls. */
+/* For a server, after its connection was closed: ends up to `most` calls, with on_close. After
+ * the first use of this function the owner must not receive or send. Returns the number of
+ * remaining calls. */
 size_t rp_h2_close_calls(rp_h2 *h2, size_t most);
-/* Ends all calls (with on_close; those of a client first with on_end) and frees the connection.
+/* Ends all calls, with on_close (for a client on_end comes first), and frees the connection.
  * NULL is fine. */
 void rp_h2_free(rp_h2 *h2);
-/* From now on blocks of `bytes` or more for messages come from `alloc`, which is copied. */
+/* From now on, blocks of `bytes` or more for received messages come from `alloc`, which is
+ * copied. */
 void rp_h2_set_large(rp_h2 *h2, const rp_allocator *alloc, size_t bytes);
 
-/* Handles bytes from the peer. Returns false if the connection must be closed once the
- * remaining bytes of rp_h2_output() have been written. */
+/* Handles bytes from the peer. Returns false if the owner must close the connection after it
+ * has written the remaining bytes of rp_h2_output(). */
 bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size);
-/* For a server: the number of frames and messages received so far. Each is work besides its
- * bytes. */
+/* Only for a server: the number of frames and messages received so far. Each of them is work in
+ * addition to its bytes. */
 uint64_t rp_h2_events(const rp_h2 *h2);
 
-/* If a large message is arriving, returns the address to read its next bytes to, at most
- * `*size` of them. Then pass these bytes, where they are, to rp_h2_receive(). NULL: there is no
- * such message. */
+/* If a large message is arriving, returns the address in its block to which the owner may read
+ * the next `*size` bytes or fewer. The owner must then pass these bytes, at this address, to
+ * rp_h2_receive(). NULL if there is no such message. */
 uint8_t *rp_h2_receive_place(rp_h2 *h2, size_t *size);
 
 /* rp_h2_output() sets up to `capacity` parts to the bytes to write, and returns the number of
- * parts. After writing, report with rp_h2_written() how many of these bytes were written. */
+ * parts. Afterwards the owner reports with rp_h2_written() how many of these bytes were
+ * written. */
 size_t rp_h2_output(rp_h2 *h2, struct iovec *parts, size_t capacity);
 void rp_h2_written(rp_h2 *h2, size_t size);
 
 /* True while there is something to write. */
 bool rp_h2_wants_output(const rp_h2 *h2);
-/* True once nothing is left to do: there are no calls, and no more are accepted. */
+/* True if nothing is left to do: there are no calls, and no more are accepted. */
 bool rp_h2_is_over(const rp_h2 *h2);
 /* True if the peer has violated HTTP/2. */
 bool rp_h2_is_violated(const rp_h2 *h2);
 
-/* Bytes of messages, complete or not, that have arrived and were not delivered, with the memory
+/* Bytes of messages, complete or not, that have arrived and were not delivered, plus the memory
  * to keep them. */
 size_t rp_h2_held_bytes(const rp_h2 *h2);
 /* Bytes of sent messages that have not been written. */
 size_t rp_h2_queued_bytes(const rp_h2 *h2);
-/* Of incomplete messages of calls that are not paused: the bytes that have arrived, which are
- * also in rp_h2_held_bytes(), and the bytes that have not. */
+/* For the incomplete messages of calls that are not paused: rp_h2_partial_bytes() returns the
+ * bytes that have arrived, which rp_h2_held_bytes() includes; rp_h2_awaited_bytes() returns the
+ * bytes that have not arrived. */
 size_t rp_h2_partial_bytes(const rp_h2 *h2);
 size_t rp_h2_awaited_bytes(const rp_h2 *h2);
 /* Bytes of messages that were written, over the life of the connection. */
 uint64_t rp_h2_left_bytes(const rp_h2 *h2);
 size_t rp_h2_call_count(const rp_h2 *h2);
-/* What the connection waits for: the part of its input that the peer has begun and not
- * completed, on calls that are not paused. `*bytes` receives the bytes of messages received
- * over the life of the connection, to measure progress. */
+/* Returns what the connection waits for: input that the peer has begun and not completed, on
+ * calls that are not paused. For measuring progress, `*bytes` receives the bytes of messages
+ * received over the life of the connection. */
 typedef enum rp_h2_wait {
     RP_H2_WAITS_FOR_NOTHING,
     RP_H2_WAITS_FOR_GREETING, /* the peer's first settings */
     RP_H2_WAITS_FOR_HEADERS,
     RP_H2_WAITS_FOR_MESSAGE,
-    RP_H2_WAITS_FOR_CLOSE, /* the peer's end of calls whose response is complete */
+    RP_H2_WAITS_FOR_CLOSE, /* the peer's end of the streams of calls with a complete response */
 } rp_h2_wait;
 rp_h2_wait rp_h2_waits_for(const rp_h2 *h2, uint64_t *bytes);
 
-/* Resets calls whose response was complete two sweeps ago and that the peer has not ended. A
- * reset right after the response would be too early, because proxies then drop the response. */
+/* Resets each call whose response is complete and whose stream the peer has not ended, in the
+ * second sweep after the response. An earlier reset could make a proxy drop the response. */
 void rp_h2_sweep(rp_h2 *h2);
 
 /* Sends a PING. */
 void rp_h2_ping(rp_h2 *h2);
 uint64_t rp_h2_pongs(const rp_h2 *h2); /* pings that the peer has acknowledged so far */
 
-/* Sends GOAWAY, so that the peer opens no more calls. The first GOAWAY announces the end, the
- * second call of this function sends the final one. A client begins no calls afterwards. */
+/* Sends GOAWAY, so that the peer opens no more calls. The first use of this function announces
+ * the end, the second sends the final GOAWAY. A client begins no calls after the first. */
 void rp_h2_go_away(rp_h2 *h2);
 enum { RP_H2_END_TEXT_BYTES = 160 };
-/* Ends the connection with this HTTP/2 error code (0: none); nothing more is received. `text`
- * is sent as the debug data of the GOAWAY, at most RP_H2_END_TEXT_BYTES - 1 of its bytes. If
- * the connection was ended before, nothing changes. */
+/* Ends the connection with this HTTP/2 error code (0: no error). Nothing more is received. Up
+ * to RP_H2_END_TEXT_BYTES - 1 bytes of `text` are sent as the debug data of the GOAWAY. If the
+ * connection was ended before, nothing changes. */
 void rp_h2_terminate(rp_h2 *h2, uint32_t code, const char *text);
 bool rp_h2_is_ended(const rp_h2 *h2);
-/* Calls on_room of every call without queued responses. Begins with the call after the one that
+/* Calls on_room of every call without queued messages. Begins with the call after the call that
  * last sent something in this function. */
 void rp_h2_make_room(rp_h2 *h2);
-/* Calls `visit` for every open call; it may finish them. */
+/* Calls `visit` for every open call. `visit` may finish the call. */
 void rp_h2_each_call(rp_h2 *h2, void (*visit)(void *user, rp_call *call), void *user);
 
 void rp_call_set_user(rp_call *call, void *user);
 void *rp_call_user(const rp_call *call);
 
-/* Sends a message and takes ownership of it. It must be closed (rp_message_close()). */
+/* Sends a message and takes ownership of it. The message must be closed
+ * (rp_message_close()). */
 void rp_call_send(rp_call *call, rp_message *reply);
 size_t rp_call_queued_bytes(const rp_call *call);
-/* Has on_room called as soon as some of the queued bytes have been written. */
+/* Requests that on_room is called as soon as some of the queued bytes have been written. */
 void rp_call_want_room(rp_call *call);
 
-/* Ends the call with a status, after the messages sent before. Nothing more may be sent;
- * messages that arrive are dropped. */
+/* Ends the call with a status, after the messages sent before. The owner must not send more.
+ * Messages that arrive are dropped. */
 void rp_call_finish(rp_call *call, rp_status status, const char *text);
 /* Ends the call with a status at once: messages that wait to be written are dropped. */
 void rp_call_abort(rp_call *call, rp_status status, const char *text);
@@ -220,11 +233,11 @@ bool rp_call_is_finished(const rp_call *call);
 typedef struct rp_http_response {
     int status;
     const char *content_type;
-    const char *extra_name, *extra_value; /* an extra header, or NULL */
+    const char *extra_name, *extra_value; /* an additional header, or NULL */
 } rp_http_response;
 
-/* Responds to a plain HTTP request. Takes ownership of `body`, which must be closed, or NULL.
- */
+/* Responds to a plain HTTP request. Takes ownership of `body`, which is a closed message or
+ * NULL. */
 void rp_call_respond_http(rp_call *call, const rp_http_response *answer, rp_message *body);
 
 typedef struct rp_http_header {
@@ -236,53 +249,54 @@ enum { RP_HTTP_HEADERS = 8 };
 void rp_call_respond_headers(rp_call *call, int status, const rp_http_header *headers,
                              size_t count, rp_message *body);
 
-/* To be called in on_request, for a plain HTTP request with a body of `size` bytes (its
- * content-length): the body will be delivered as one message. An empty body is not delivered.
- * The bound is the caller's to check. */
+/* For a plain HTTP request with a body of `size` bytes (its content-length): the body will be
+ * delivered as one message. The owner may call this only in on_request, and must check the
+ * bound of `size`. An empty body is not delivered. */
 void rp_call_expect_body(rp_call *call, size_t size);
 
-/* While a call is paused, messages that arrive are kept. Resuming the call delivers them, until
- * the handler of one of them pauses the call again, or may_deliver is false. Do not resume a
- * call from its own on_message. */
+/* While a call is paused, messages that arrive are kept. Resuming the call delivers them in
+ * order, until a handler function pauses the call again or may_deliver returns false. A call
+ * must not be resumed from its own on_message. */
 void rp_call_pause(rp_call *call);
 void rp_call_resume(rp_call *call);
 bool rp_call_is_paused(const rp_call *call);
 
-/* To be called in on_message, for a message with a block: the handler has not processed all of
- * it. The call is paused, and the message counts in rp_h2_held_bytes() again. When the call is
- * resumed, the same message is delivered once more, from the same memory. */
+/* For an on_message that has not processed all of a message with a block. The call is paused,
+ * and the message counts in rp_h2_held_bytes() again. When the call is resumed, the same
+ * message is delivered again, from the same memory. */
 void rp_call_deliver_again(rp_call *call);
-/* In on_message: whether the message is delivered again. */
+/* For an on_message: true if the message was delivered before. */
 bool rp_call_is_again(const rp_call *call);
 
 /* The rest of this header is for clients. rp_call_send(), on_message, pauses, on_room and
- * limits work as for a server. on_request, on_half_close and on_fault are not called; on_end is
- * called, and on_close right after it. When the server ends a call first, messages that wait to
- * be written are dropped. */
+ * limits work as for a server. on_request, on_half_close and on_fault are not called. When a
+ * call ends, on_end is called, and then on_close. If the server ends the call first, messages
+ * that wait to be written are dropped. */
 
 typedef struct rp_call_head {
     const char *path, *authority;
-    const char *authorization; /* the whole value, or NULL */
+    const char *authorization; /* the whole value of the header, or NULL */
     bool secure;               /* the scheme is https */
     int64_t timeout_ns;        /* sent as grpc-timeout; -1: none */
 } rp_call_head;
 
-/* Makes the connection of a client. As rp_h2_new(); handler->on_end must be set. */
+/* Makes the connection of a client, as rp_h2_new() does for a server. handler->on_end must be
+ * set. */
 RP_NODISCARD rp_status rp_h2_new_client(const rp_allocator *alloc, const rp_h2_handler *handler,
                                         void *user, const rp_h2_limits *limits,
                                         rp_message_pool *pool, rp_h2 **out);
-/* From now on the blocks of large messages come from a pool, which must outlive the connection.
- */
+/* From now on, the blocks of large messages come from `blocks`, which must outlive the
+ * connection. */
 void rp_h2_use_blocks(rp_h2 *h2, rp_block_pool *blocks);
-/* Begins a call. NULL if there is no memory, or rp_h2_can_begin() is false: the server's limit
- * of calls is reached, or either side has sent GOAWAY. */
+/* Begins a call. NULL if there is no memory, or if rp_h2_can_begin() is false. It is false if
+ * the server's limit of calls is reached, or if either side has sent GOAWAY. */
 rp_call *rp_h2_begin(rp_h2 *h2, const rp_call_head *head, void *call_user);
 bool rp_h2_can_begin(const rp_h2 *h2);
-/* True once no more calls can begin on this connection: after GOAWAY, or its end. */
+/* True if no more calls can ever begin on this connection: after GOAWAY, or after its end. */
 bool rp_h2_is_leaving(const rp_h2 *h2);
 /* Ends the client's side of the stream, after the messages sent before. */
 void rp_call_half_close(rp_call *call);
-/* Cancels a call: sends RST_STREAM, and calls on_close, without on_end, before it returns. */
+/* Cancels a call: sends RST_STREAM and calls on_close, but not on_end, before it returns. */
 void rp_call_cancel(rp_call *call);
 
 #endif
