@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compression of chunks. A chunk is a block of consecutive rows of a column. Writers make
- * chunks and send them to a server. */
+/* Compression of chunks. A chunk is a block of consecutive rows of one or more columns. Writers
+ * make chunks and send them to a server. */
 #ifndef REPRISE_CODEC_H
 #define REPRISE_CODEC_H
 

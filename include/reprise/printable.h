@@ -17,8 +17,8 @@ RP_BEGIN_DECLS
 
 #define RP_NO_CHARACTER UINT32_MAX
 
-/* Decodes the UTF-8 character at the beginning of `text`, which has `size` >= 1 bytes, and
- * returns the length of the character in bytes, 1 to 4. If the bytes are not a character (stray
+/* Decodes the UTF-8 character at the beginning of `text`, which has `size` >= 1 bytes, into
+ * `*character`, and returns its length, 1 to 4 bytes. If the bytes are not a character (stray
  * or missing bytes, overlong, a surrogate, over 10ffff), writes RP_NO_CHARACTER and returns 1.
  */
 RP_API size_t rp_utf8_next(const char *text, size_t size, uint32_t *character);
