@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Offline tools for data directories (durable.h): inspect, verify, dump, salvage, import and
  * export, without a server.
+ *
  * A data directory has segments (files of chunks and items), checkpoints (each a manifest,
  * which refers to records of segments) and a journal of the changes after a checkpoint. Each
  * change has a number, its LSN. The file CURRENT names the live checkpoint: the one that a

@@ -47,9 +47,10 @@ typedef struct rp_durable_options {
     int32_t keep;           /* number of checkpoints to keep; 0: 3 */
     uint64_t segment_bytes; /* size of a segment file; 0: 256 MiB. At most 1/64 of the file
                                system, but at least 1 MiB */
-    /* If > 0, the store has a disk tier: tables take at most this many bytes of memory, as
-     * rp_trajectory_cost() counts them, and other chunks are on disk until they are sampled. An
-     * eighth of max_memory is a cache of chunks that were read back. Items, and chunks below
+    /* If > 0, the store has a disk tier. Tables take at most this many bytes of memory, as
+     * rp_trajectory_cost() counts them. Chunks that do not fit are on disk until they are
+     * sampled. An eighth of max_memory is a cache of chunks that were read back. Items, and
+     * chunks below
      * 1 KiB, are never moved to disk. If they fill max_memory, the store's budget policy
      * applies, as with max_bytes. Rollouts may take a third of max_memory in addition, or of
      * max_bytes if that is less. 0: all chunks are in memory. */

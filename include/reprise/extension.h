@@ -4,6 +4,7 @@
  * An atomic extension is called under the table's lock, before other threads can see the
  * operation that caused the events. It must be fast, and it must access the table only through
  * its rp_table_view.
+ *
  * A deferred extension is called later, with no lock held. It gets the events in order. It runs
  * on the thread of any call to a table of the store, not necessarily the call that caused the
  * events. It may call any table, and its events keep their trajectories alive. A call that runs
