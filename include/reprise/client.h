@@ -89,10 +89,10 @@ RP_API void rp_client_give_up(rp_client *client);
  * text of this function, of rp_sampler_why() or of rp_trajectory_writer_why(), and repeats the
  * call.
  *
- * Writes why calls cannot reach a shard now: its address and the reason, cut to fit `size` (>=
- * 1) bytes. Writes "" if the client has a connection to the shard. This function does no I/O,
- * so before the first call there is no connection. Returns how many calls to all shards have
- * skipped this shard so far. */
+ * Writes why calls cannot reach a shard now: its address and the reason, cut to fit `size`
+ * bytes (at least 1). Writes "" if the client has a connection to the shard. This function does
+ * no I/O, so before the first call there is no connection. Returns how many calls to all shards
+ * have skipped this shard so far. */
 RP_API uint64_t rp_client_why_away(rp_client *client, size_t shard, char *text, size_t size);
 
 RP_API size_t rp_client_shard_count(const rp_client *client);
@@ -221,12 +221,11 @@ RP_API RP_NODISCARD rp_status rp_client_why_blocked(rp_client *client, const cha
 /* A connection of a server. */
 typedef struct rp_client_connection {
     size_t shard;
-    uint64_t id;      /* no other connection of this server gets this id */
-    char address[64]; /* of the peer. The address and the next two texts are cut to fit */
-    char role[16]; /* role of the credentials of the last call on it: none, read, write or admin
-                    */
+    uint64_t id;       /* no other connection of this server gets this id */
+    char address[64];  /* of the peer. The address and the next two texts are cut to fit */
+    char role[16];     /* by the credentials of its last call: none, read, write or admin */
     char protocol[16]; /* HTTP/2, HTTP/1.1, shared memory; new: not known yet */
-    int64_t open_ms;   /* how long it has been open */
+    int64_t open_ms;   /* time that the connection has been open */
     uint64_t calls, bytes_in, bytes_out;
     bool is_caller; /* this call uses the connection */
 } rp_client_connection;

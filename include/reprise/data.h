@@ -40,8 +40,7 @@ typedef enum rp_data_state {
     RP_DATA_TORN = 2,    /* the end of the file is incomplete; no acknowledged change is lost */
     RP_DATA_DAMAGED = 3, /* `problem` has the reason */
     RP_DATA_UNUSED = 4,  /* neither a checkpoint nor the journal needs the file */
-    RP_DATA_JOURNALLED =
-        5, /* a segment that no checkpoint needs, but changes in the journal may */
+    RP_DATA_JOURNALLED = 5, /* a segment that only changes in the journal may need */
 } rp_data_state;
 
 enum { RP_DATA_PATH_BYTES = 96 };
@@ -76,9 +75,10 @@ typedef struct rp_data_summary {
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_data_look_options {
     const char *directory; /* * */
-    bool thorough;       /* read every byte: check all checksums, the link of each record to the
-                            record before, and that each block and chunk to which a checkpoint refers
-                            exists. If false, only headers and manifests are read */
+    /* Read every byte: check all checksums, the link of each record to the record before, and
+     * that each block and chunk to which a checkpoint refers exists. If false, only headers and
+     * manifests are read. */
+    bool thorough;
     bool counts_journal; /* count the records of the journal, even if not thorough */
     /* Called for each file, in this order: CURRENT, checkpoints, segments, journal, RUNS,
      * others, rollouts. Files of one kind come in order of their numbers. */

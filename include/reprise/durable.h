@@ -42,18 +42,17 @@ typedef struct rp_durable_progress {
 typedef struct rp_durable_options {
     const char *directory; /* * created if it does not exist */
     rp_durability mode;
-    int64_t interval_ns;    /* between syncs of the journal; 0: 100 ms */
-    int64_t period_ns;      /* between checkpoints; 0: 300 s; RP_FOREVER: on demand only */
+    int64_t interval_ns;    /* time between syncs of the journal; 0: 100 ms */
+    int64_t period_ns;      /* time between checkpoints; 0: 300 s; RP_FOREVER: on demand only */
     int32_t keep;           /* number of checkpoints to keep; 0: 3 */
     uint64_t segment_bytes; /* size of a segment file; 0: 256 MiB. At most 1/64 of the file
                                system, but at least 1 MiB */
     /* If > 0, the store has a disk tier. Tables take at most this many bytes of memory, as
      * rp_trajectory_cost() counts them. Chunks that do not fit are on disk until they are
      * sampled. An eighth of max_memory is a cache of chunks that were read back. Items, and
-     * chunks below
-     * 1 KiB, are never moved to disk. If they fill max_memory, the store's budget policy
-     * applies, as with max_bytes. Rollouts may take a third of max_memory in addition, or of
-     * max_bytes if that is less. 0: all chunks are in memory. */
+     * chunks below 1 KiB, are never moved to disk. If they fill max_memory, the store's budget
+     * policy applies, as with max_bytes. Rollouts may take a third of max_memory in addition,
+     * or of max_bytes if that is less. 0: all chunks are in memory. */
     uint64_t max_memory;
     uint64_t run_bytes; /* the most bytes of all runs (reprise/runs.h); applies before runs are
                            loaded. 0: the present limit of the store, at first 64 MiB. A server
@@ -82,9 +81,10 @@ typedef struct rp_durable_options {
 RP_API RP_NODISCARD rp_status rp_durable_open(const rp_durable_options *options,
                                               rp_store *store, rp_durable **out, rp_error *err);
 
-/* Writes a last checkpoint if checkpoint_at_end, syncs and seals the journal, and frees
- * `durable` in every case. Returns the status of the first write that failed. The caller must
- * call it before the store is freed, when no thread uses `durable` any more. NULL is fine. */
+/* Writes a last checkpoint if checkpoint_at_end is set, syncs and seals the journal, and frees
+ * `durable`, whatever the status. Returns the status of the first write that failed. The caller
+ * must call it before the store is freed, when no thread uses `durable` any more. NULL is fine.
+ */
 RP_API RP_NODISCARD rp_status rp_durable_close(rp_durable *durable, rp_error *err);
 
 /* Writes a checkpoint that begins after this call, and waits until it is complete. `path` (may
@@ -105,7 +105,7 @@ typedef struct rp_durable_info {
                                        earlier process wrote it, or there is none */
     /* Time that the latest checkpoint took; for how much of it all tables were locked. */
     int64_t last_checkpoint_took_ns, last_pause_ns;
-    uint64_t last_checkpoint_bytes; /* written for the latest checkpoint */
+    uint64_t last_checkpoint_bytes; /* bytes written for the latest checkpoint */
     uint64_t lsn, safe_lsn; /* number of the last change in the journal; number of the last
                                change that is as safe as the mode promises */
     /* Bytes in memory that are to be written to the journal, and their bound: at the bound,
@@ -121,7 +121,7 @@ typedef struct rp_durable_info {
      * the chunks read back. */
     uint64_t resident_bytes, spilled_bytes, loads, load_bytes;
     uint64_t load_hits; /* chunks on disk that a sample found in the tier's read cache */
-    rp_durable_progress progress; /* of the running operation; `what` is NULL if none runs */
+    rp_durable_progress progress; /* of the running operation; if none runs, `what` is NULL */
 } rp_durable_info;
 
 RP_API void rp_durable_get_info(rp_durable *durable, rp_durable_info *out);

@@ -85,9 +85,9 @@ RP_API RP_NODISCARD rp_status rp_diffusion_extension(const rp_allocator *alloc, 
 
 /* Makes a deferred extension that copies an item into another table, `target`, when the item is
  * sampled for the first time. The copy has the same key, priority and trajectory, and
- * times_sampled 1. The extension takes a reference to `target`. Each time it runs, it
- * waits at most `timeout_ms` for the rate limiter of `target`. Items that cannot be inserted
- * are discarded and counted. RP_INVALID, RP_NO_RESOURCE. */
+ * times_sampled 1. The extension takes a reference to `target`. Each time it runs, it waits
+ * at most `timeout_ms` for the rate limiter of `target`. Items that cannot be inserted are
+ * discarded and counted. RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_insert_on_sample_extension(const rp_allocator *alloc,
                                                             rp_table *target,
                                                             int64_t timeout_ms,

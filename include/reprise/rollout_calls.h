@@ -26,9 +26,10 @@ RP_BEGIN_DECLS
  * that the action waits while a limit of the rollouts refuses it. */
 typedef enum rp_rollouts_action {
     RP_ROLLOUTS_CREATE = 0, /* makes rollouts (options). RP_EXISTS: the name is taken */
-    RP_ROLLOUTS_DROP = 1,   /* removes rollouts; all waits end with RP_CANCELLED */
-    RP_ROLLOUTS_LIST = 2,   /* calls on_entry for the rollouts, or for all if `rollouts` is
-                               empty, in the order of their names */
+    RP_ROLLOUTS_DROP = 1,   /* removes rollouts; calls that wait end with RP_CANCELLED */
+    /* Calls on_entry with the rollouts of this name. If `rollouts` is empty, calls on_entry
+     * with all rollouts, in the order of their names. */
+    RP_ROLLOUTS_LIST = 2,
     /* Reserves a group for ttl_ns from now (group, ttl_ns). Each put into the group starts this
      * time again. If the group is reserved already, it is reserved again: `repeated`. A partial
      * group without a reservation gets one. RP_EXISTS: the group is complete. May wait. */
@@ -56,9 +57,9 @@ typedef enum rp_rollouts_action {
      * `column`, the draw ends before the first group that would bring the rows of this column
      * above `tokens`. A server also ends the draw before a group that would make its message
      * too large.
-     * RP_INVALID: min_groups is above max_groups. RP_PRECONDITION: the next group alone has
-     * more than `tokens` rows. RP_NO_RESOURCE: fewer than min_groups groups fit into a message;
-     * they stay in the rollouts. */
+     * RP_INVALID: min_groups is above `groups` or the option max_groups. RP_PRECONDITION: the
+     * next group alone has more than `tokens` rows. RP_NO_RESOURCE: fewer than min_groups
+     * groups fit into a message; they stay in the rollouts. */
     RP_ROLLOUTS_DRAW = 8,
     /* Acknowledges a lease: the consumer has consumed its groups (lease). `repeated` if the
      * lease was acknowledged before. RP_NOT_FOUND: the lease has expired or was released. */
@@ -108,7 +109,7 @@ typedef struct rp_rollouts_call {
     rp_string rollouts; /* the name of the rollouts */
     const rp_rollout_options *options;
     rp_string group;
-    uint32_t index; /* of an item in its group */
+    uint32_t index; /* number of an item in its group, from 0 */
     int64_t first_version, last_version;
     const rp_rollout_column *columns;
     size_t column_count;
@@ -144,8 +145,8 @@ typedef struct rp_rollouts_call {
 } rp_rollouts_call;
 
 /* Does an action on rollouts. If the client has several servers, the first one has the
- * rollouts. PEEK, LIST and READ_CURSOR need the role read, CREATE, DROP and CONFIGURE the
- * role admin, the others the role write.
+ * rollouts. PEEK, LIST and READ_CURSOR need the role read. CREATE, DROP and CONFIGURE need the
+ * role admin. The others need the role write.
  *
  * `wait` bounds the time that an action may wait for other calls. With RP_NOW the action does
  * not wait. The response of a server may take 10 s more. RP_DEADLINE: nothing was changed; the
@@ -155,9 +156,9 @@ typedef struct rp_rollouts_call {
  * RP_UNAVAILABLE; any other action is repeated once. If the response to a draw is lost, its
  * groups can be drawn again when their lease expires.
  *
- * RP_INVALID (names the value and its bound), RP_NOT_FOUND (no such rollouts), RP_NO_RESOURCE,
- * RP_CANCELLED (the rollouts were dropped), RP_UNIMPLEMENTED (a server of Reverb), and the
- * statuses of all calls of client.h. */
+ * RP_INVALID (the text names the value and its bound), RP_NOT_FOUND (no such rollouts),
+ * RP_NO_RESOURCE, RP_CANCELLED (the rollouts were dropped), RP_UNIMPLEMENTED (a server of
+ * Reverb), and the statuses of all calls of client.h. */
 RP_API RP_NODISCARD rp_status rp_client_rollouts(rp_client *client, rp_rollouts_call *call,
                                                  rp_wait wait, rp_error *err);
 

@@ -56,7 +56,7 @@ RP_API RP_NODISCARD rp_status rp_table_insert(rp_table *table, const rp_insert *
                                               size_t count, rp_wait wait, size_t *inserted,
                                               rp_error *err);
 
-/* An item that was drawn, or found by rp_table_peek(). */
+/* An item that was drawn, or that rp_data_dump() (data.h) read from a checkpoint. */
 typedef struct rp_sample {
     uint64_t key;
     double priority;
@@ -147,8 +147,7 @@ enum { RP_SIDE_INSERTS = 1, RP_SIDE_SAMPLES = 2 };
 
 /* Pauses or resumes inserts, samples or both. Inserts or samples that are paused wait as if the
  * rate limiter refused them, until their deadlines. Other calls are not affected. A reset does
- * not resume a paused side. Pausing a paused side, or resuming one that is not paused, has no
- * effect.
+ * not resume them. Pausing what is paused, or resuming what is not paused, has no effect.
  * RP_INVALID (`sides` is not one or both of RP_SIDE_...), RP_CANCELLED (closed). */
 RP_API RP_NODISCARD rp_status rp_table_pause(rp_table *table, uint32_t sides, rp_error *err);
 RP_API RP_NODISCARD rp_status rp_table_resume(rp_table *table, uint32_t sides, rp_error *err);
@@ -189,7 +188,7 @@ typedef struct rp_table_info {
     double limiter_diff; /* inserts * samples_per_insert - samples, plus the offset of
                             RP_ALTER_RECENTER. The limiter keeps this value between min_diff and
                             max_diff */
-    int64_t waiting_inserts, waiting_samples; /* calls */
+    int64_t waiting_inserts, waiting_samples; /* number of waiting calls */
     rp_waits insert_waits, sample_waits;
 } rp_table_info;
 
