@@ -56,9 +56,9 @@ RP_API void rp_store_close(rp_store *store);
 /* Makes a table. `*out` (may be NULL) is borrowed, valid until the table is dropped or the
  * store freed; it is not set if the table was not made. The table owns the extensions; if it
  * was not made, the caller still does. If the journal fails, its status is returned, but the
- * table exists and `*out` is set. RP_INVALID (names the option, the value and the bound; the
- * name is not UTF-8),
- * RP_EXISTS, RP_PRECONDITION (store closed), RP_NO_RESOURCE. */
+ * table exists and `*out` is set. RP_INVALID (an invalid option, or a name that is not UTF-8;
+ * the error text names the option, the value and the bound), RP_EXISTS, RP_PRECONDITION (store
+ * closed), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_store_add_table(rp_store *store,
                                                  const rp_table_options *options,
                                                  rp_table **out, rp_error *err);
