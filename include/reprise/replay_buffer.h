@@ -14,14 +14,15 @@
  * and the buffer has no priorities.
  *
  * Columns may share frames. The value of a column may consist of `frame_count` frames of equal
- * size: several for a stack of images, 1 if the whole value is one frame. The buffer then
- * stores each distinct frame once, even if several rows, and several columns with this frame
- * size, contain it. For example, the next observation of a row is the observation of the row
- * after it, and consecutive stacks of four frames have three in common. The caller need not say
- * where episodes start or which environment a row is from: frames are compared byte by byte
- * with those added shortly before, and the buffer returns exactly the bytes that were added.
- * A new frame is also compared in pieces of about 600 bytes, so frames share an unchanged
- * background.
+ * size: several frames, such as a stack of images, or a single one. Then the buffer stores each
+ * distinct frame once, even if several rows and several columns with this frame size contain
+ * it. For example, the next observation of a row is the observation of the row after it, and
+ * consecutive stacks of four frames have three in common. The caller need not say where
+ * episodes start or which environment a row is from: frames are compared byte by byte with
+ * those added shortly before, and the buffer returns exactly the bytes that were added. A frame
+ * that is new is divided into at most 64 pieces, of some 600 bytes if the frame is not larger
+ * than 36 KiB. Pieces are compared and shared like frames, so frames with the same background
+ * share the pieces of this background.
  *
  * Every call is safe from any thread. A buffer has one lock, which is held while rows are
  * copied in or out. */
@@ -120,8 +121,8 @@ RP_API RP_NODISCARD rp_status rp_replay_buffer_read(rp_replay_buffer *buffer, ui
 RP_API void rp_replay_buffer_clear(rp_replay_buffer *buffer);
 
 /* The state of a buffer besides its rows. To save a buffer, read its rows and its state. To
- * restore it, set the state, with the number of the first saved row as `next`, then put the
- * rows back. Later calls then give the same results as on the original. */
+ * restore it, first replace the saved `next` by the number of the oldest saved row, and set
+ * this state. Then put the rows back: later calls give the same results as on the original. */
 typedef struct rp_replay_state {
     uint64_t next;           /* number of the next row to be added or put back */
     double largest_priority; /* assigned to rows that are added without a priority */
