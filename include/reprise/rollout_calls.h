@@ -22,15 +22,16 @@
 RP_BEGIN_DECLS
 
 /* What rp_client_rollouts() does. The names in parentheses are the fields that the action
- * needs, besides `rollouts`. */
+ * uses, besides `rollouts`. Fields after a semicolon are optional. */
 typedef enum rp_rollouts_action {
     RP_ROLLOUTS_CREATE = 0, /* makes rollouts (options). RP_EXISTS */
     RP_ROLLOUTS_DROP = 1,   /* removes rollouts; all waits end with RP_CANCELLED */
     RP_ROLLOUTS_LIST = 2,   /* calls on_entry for the rollouts, or for all if `rollouts` is
                                empty, in the order of their names */
-    /* Begins a group until ttl_ns from now (group, ttl_ns). Each put into it begins this time
-     * again. A reserved group is reserved again: `repeated`. A partial group without a
-     * reservation gets one. RP_EXISTS: the group is complete. May wait. */
+    /* Begins a group, and reserves it for ttl_ns from now (group, ttl_ns). Each put into the
+     * group extends the reservation to ttl_ns from the put. A reserved group is reserved again:
+     * `repeated`. A partial group without a reservation gets one. RP_EXISTS: the group is
+     * complete. May wait. */
     RP_ROLLOUTS_RESERVE = 3,
     /* Removes a group with its items (group). `gone` if it was removed before. RP_NOT_FOUND.
      * RP_PRECONDITION: it is leased. */
@@ -46,15 +47,16 @@ typedef enum rp_rollouts_action {
     /* Sets the version, and drops the groups that are stale then (version). `repeated`, with no
      * effect, if it is not above the current one. Many groups are dropped in steps, between
      * which other calls go on. The call ends when the last one is gone, also with RP_NOW. If it
-     * ends before, because it was cancelled or its connection broke, the version is set. */
+     * ends before, because it was cancelled or its connection broke, the version is set, and
+     * the other stale groups are dropped later. */
     RP_ROLLOUTS_ADVANCE = 7,
-    /* Leases groups (consumer, groups, ttl_ns; min_groups, or column and tokens). `draw` has
-     * them. With `column`, the draw ends before the first group with which the rows of that
-     * column would be more than `tokens`. Waits until min_groups groups are ready. A server
-     * ends the draw before the group with which its message would be too large.
-     * RP_INVALID: min_groups is above max_groups. RP_PRECONDITION: the next group alone has
-     * more tokens. RP_NO_RESOURCE: fewer than min_groups groups fit into a message; they stay
-     * in the rollouts. */
+    /* Leases groups (consumer, groups, ttl_ns; min_groups, column and tokens). `draw` has
+     * them. With `column`, the drawn items have at most `tokens` rows of that column in all:
+     * the draw ends before the group that would exceed this. Waits until min_groups groups are
+     * ready. A server ends the draw before the group with which its message would be too large.
+     * RP_INVALID: min_groups is above max_groups of the options. RP_PRECONDITION: the next
+     * group alone has more tokens. RP_NO_RESOURCE: fewer than min_groups groups fit into a
+     * message; they stay in the rollouts. */
     RP_ROLLOUTS_DRAW = 8,
     /* The consumer has consumed the groups of the lease (lease). `repeated` if that is known
      * already. RP_NOT_FOUND: the lease has expired or was released. */
@@ -131,18 +133,20 @@ typedef struct rp_rollouts_call {
     bool repeated, gone;     /* it had been done before; the group was removed */
     rp_rollout_fate fate;    /* of the group, after reserve, abort, put, update and peek */
     int64_t current_version; /* of the rollouts, after the actions from RESERVE to CONFIGURE */
-    /* Groups that the action removed: stale, evicted, acknowledged. Of RP_ROLLOUTS_ADVANCE: all
-     * groups that were dropped as stale until it ended, also by other calls. */
+    /* Groups that the action removed: stale, evicted, acknowledged. After RP_ROLLOUTS_ADVANCE
+     * and RP_ROLLOUTS_CONFIGURE: also groups that other calls dropped as stale while the action
+     * was dropping its own. */
     uint64_t removed;
     rp_rollouts_draw *draw; /* owned by the caller: rp_rollouts_draw_free() */
 } rp_rollouts_call;
 
-/* Calls rollouts. Of several servers the first one has them. PEEK, LIST and READ_CURSOR need
- * the role read, CREATE and DROP admin, the others write.
+/* Makes a call on rollouts. A client of several servers calls the first one. PEEK, LIST and
+ * READ_CURSOR need the role read, CREATE and DROP admin, the others write.
  *
- * `wait` bounds the wait for other calls that an action may need. RP_NOW: it does not wait. The
- * response of a server may take 10 s more. RP_DEADLINE: nothing was changed; the text says
- * which limit the action waits for, and what would lift it.
+ * An action may have to wait until other calls make room, set the version or put items. `wait`
+ * bounds this time. RP_NOW: the action does not wait. The response of a server may take 10 s
+ * more. RP_DEADLINE: nothing was changed; the text says which limit the action waits for, and
+ * what would lift it.
  *
  * If the connection breaks, actions that may be repeated are repeated once. DRAW, RELEASE,
  * CREATE and DROP are not: RP_UNAVAILABLE then. Groups of a draw whose response was lost are
