@@ -50,13 +50,13 @@ typedef enum rp_rollouts_action {
      * not above the current one, nothing changes: `repeated`. Many groups are dropped in steps,
      * between which other calls go on. The call ends when all stale groups are dropped, even
      * with RP_NOW. If the call is cancelled or its connection breaks, the version is set all
-     * the same. */
+     * the same, and the other stale groups are dropped later. */
     RP_ROLLOUTS_ADVANCE = 7,
-    /* Leases at most `groups` ready groups (consumer, groups, ttl_ns; min_groups, or column and
-     * tokens) and returns them in `draw`. Waits until min_groups groups are ready. With
-     * `column`, the draw ends before the first group that would bring the rows of this column
-     * above `tokens`. A server also ends the draw before a group that would make its message
-     * too large.
+    /* Leases at most `groups` ready groups (consumer, groups, ttl_ns; min_groups, column and
+     * tokens, all optional) and returns them in `draw`. Waits until min_groups groups are
+     * ready. With `column`, the draw ends before the first group that would bring the rows of
+     * this column above `tokens`. A server also ends the draw before a group that would make
+     * its message too large.
      * RP_INVALID: min_groups is above `groups` or the option max_groups. RP_PRECONDITION: the
      * next group alone has more than `tokens` rows. RP_NO_RESOURCE: fewer than min_groups
      * groups fit into a message; they stay in the rollouts. */
@@ -138,8 +138,8 @@ typedef struct rp_rollouts_call {
     int64_t current_version; /* version of the rollouts, after the actions from RESERVE to
                                 CONFIGURE */
     /* Number of groups that the action removed as stale, evicted or acknowledged. After
-     * RP_ROLLOUTS_ADVANCE it is the number of all groups that were dropped as stale until the
-     * call ended, also by other calls. */
+     * RP_ROLLOUTS_ADVANCE and RP_ROLLOUTS_CONFIGURE it is the number of all groups that were
+     * dropped as stale until the call ended, also by other calls. */
     uint64_t removed;
     rp_rollouts_draw *draw; /* owned by the caller: rp_rollouts_draw_free() */
 } rp_rollouts_call;

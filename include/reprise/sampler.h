@@ -6,8 +6,8 @@
  *   rp_sampler_stack()   decoded on the caller's thread as they arrive
  *
  * With one stream to one server, samples come in the order in which they were drawn. With
- * several streams or servers, the order depends on which response arrives first; with the
- * option `ordered` it depends only on the seed and on the draws of each server.
+ * several streams or servers, the order depends on which response arrives first. With `ordered`
+ * it depends only on the client's seed and on the draws of each server.
  *
  * Every call is safe from any thread. Threads get samples in the order of their calls. */
 #ifndef REPRISE_SAMPLER_H
@@ -54,7 +54,8 @@ RP_API void rp_sampler_free(rp_sampler *sampler);
 RP_API void rp_sampler_close(rp_sampler *sampler);
 
 /* Takes 1 to `capacity` samples: waits for the first and returns all that have arrived. Release
- * them with rp_samples_release(). `probability` and `table_size` refer to all shards together.
+ * them with rp_samples_release(). If the client has several servers, `probability` and
+ * `table_size` refer to the tables of all servers together.
  *
  * RP_DEADLINE (`wait` ended, or the rate limiter timed out; in the second case the text says
  * so, and every later call returns the same), RP_PRECONDITION (max_samples have been taken),
@@ -63,11 +64,12 @@ RP_API void rp_sampler_close(rp_sampler *sampler);
  * (`checked`, and a sample
  * does not fit the signature), RP_NO_RESOURCE (memory, or a sample over the client's
  * `item_bytes`), RP_DENIED, RP_UNAUTHENTICATED. Samples that arrived before the failure are
- * returned first. Only time during which a call waits counts towards rate_limiter_timeout_ms; a
- * timeout of 0 applies even if no call waits.
+ * returned first. If rate_limiter_timeout_ms is positive, only the time in which a call waits
+ * counts towards it. If it is 0, the sampler can end even if no call waits.
  *
- * If a table on several servers has a sampler that is not random (fifo, lifo, heaps), samples
- * come from its shards in turns. `probability` is then the probability within the shard. */
+ * If the table is on several servers, and its selector is not random (fifo, lifo, heaps), the
+ * rp_sampler draws from the servers in turns. `probability` is then that within the table of
+ * one server. */
 RP_API RP_NODISCARD rp_status rp_sampler_next(rp_sampler *sampler, rp_sample *out,
                                               size_t capacity, size_t *count, rp_wait wait,
                                               rp_error *err);

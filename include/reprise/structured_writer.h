@@ -2,10 +2,11 @@
 /* A writer that creates items by patterns. A pattern says which of the latest steps become an
  * item, and when.
  *
- * This is Reverb's pattern language. After every append, of a whole step or a part of a step,
- * the writer applies the patterns in the order given, each at most once a step. At the end of
- * an episode it applies all patterns once more. A pattern that needs a missing row is skipped.
- * Values of columns that no pattern uses are not stored. */
+ * This is Reverb's pattern language. After every append, of a whole step or a part of one, the
+ * writer tries the patterns in the order given. A pattern creates at most one item for a step.
+ * At the end of an episode the writer tries once more the patterns that have created no item
+ * for the last step. A pattern that needs a missing row is skipped. Values of columns that no
+ * pattern uses are not stored. */
 #ifndef REPRISE_STRUCTURED_WRITER_H
 #define REPRISE_STRUCTURED_WRITER_H
 
@@ -17,8 +18,8 @@ RP_BEGIN_DECLS
 /* One column of the items: rows of column `source`, counted back from the latest step.
  *   stop alone (has_start false)   the one row at `stop` < 0, without a row dimension
  *   start (has_start true)         every `step`-th row of [start, stop); start < 0, and
- *                                  start < stop <= 0; without has_stop, stop counts as 0, and a
- *                                  step of 0 as 1 */
+ *                                  start < stop <= 0. If has_stop is false, the rows end with
+ *                                  the latest step. A `step` of 0 means 1 */
 typedef struct rp_pattern_node {
     uint32_t source;
     bool has_start, has_stop;
@@ -32,8 +33,9 @@ typedef enum rp_condition_left {
                                     step */
     RP_LEFT_BUFFER_LENGTH,       /* number of rows of the longest column */
     RP_LEFT_IS_END_EPISODE,      /* 1 at the end of an episode; compares only with == 1 */
-    RP_LEFT_DATA, /* value of column `column` in the latest step, an integer or bool scalar; if
-                     there is no value, the condition does not hold */
+    RP_LEFT_DATA, /* the value of column `column` in the latest step, an integer or bool scalar.
+                     If there is no such value, the condition does not hold, even with
+                     `inverse` */
 } rp_condition_left;
 
 typedef enum rp_condition_compare {
@@ -77,7 +79,7 @@ typedef struct rp_structured_writer rp_structured_writer;
 
 /* Zero-initialise it. */
 typedef struct rp_structured_writer_options {
-    int32_t chunk_length; /* 0: tuned */
+    int32_t chunk_length; /* rows of a chunk; 0: tuned to the data */
     rp_chunk_options chunk;
     size_t max_items, max_bytes; /* as in rp_trajectory_writer_options */
 } rp_structured_writer_options;
