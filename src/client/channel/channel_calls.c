@@ -20,6 +20,7 @@
 #include "client/channel/channel_inside.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/thread.h"
 #include "util/verify.h"
 
 static const int64_t MS = 1000000;
