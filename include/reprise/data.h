@@ -40,7 +40,8 @@ typedef enum rp_data_state {
     RP_DATA_TORN = 2,    /* the end of the file is incomplete; no acknowledged change is lost */
     RP_DATA_DAMAGED = 3, /* `problem` has the reason */
     RP_DATA_UNUSED = 4,  /* neither a checkpoint nor the journal needs the file */
-    RP_DATA_JOURNALLED = 5, /* a segment that only changes in the journal may need */
+    RP_DATA_JOURNALLED = 5, /* a segment that no checkpoint needs, but that changes in the
+                               journal may need */
 } rp_data_state;
 
 enum { RP_DATA_PATH_BYTES = 96 };

@@ -51,12 +51,14 @@ typedef struct rp_durable_options {
      * rp_trajectory_cost() counts them. Chunks that do not fit are on disk until they are
      * sampled. An eighth of max_memory is a cache of chunks that were read back. Items, and
      * chunks below 1 KiB, are never moved to disk. If they fill max_memory, the store's budget
-     * policy applies, as with max_bytes. Rollouts may take a third of max_memory in addition,
-     * or of max_bytes if that is less. 0: all chunks are in memory. */
+     * policy applies, as with max_bytes. Rollouts may take a third of max_memory in addition.
+     * If the store has a max_bytes that is not above max_memory, they may take a third of
+     * max_bytes instead. 0: all chunks are in memory. */
     uint64_t max_memory;
-    uint64_t run_bytes; /* the most bytes of all runs (reprise/runs.h); applies before runs are
-                           loaded. 0: the present limit of the store, at first 64 MiB. A server
-                           that starts replaces the limit by its own */
+    uint64_t run_bytes; /* the most bytes of all runs (reprise/runs.h). rp_durable_open() sets
+                           this limit before it loads the saved runs, so it bounds them too. 0:
+                           keep the limit of the store, at first 64 MiB. A server that starts
+                           replaces the limit by its own */
     bool checkpoint_at_end; /* rp_durable_close() writes a last checkpoint */
     bool salvage;           /* if data is damaged, load the readable part and report the rest */
     bool accept_changes;    /* accept saved tables with other selectors than in the store */
@@ -69,11 +71,12 @@ typedef struct rp_durable_options {
     void *ctx;
 } rp_durable_options;
 
-/* Loads the directory into `store`, whose tables must be new, and starts the threads of the
- * mode. Creates saved tables that the store does not have. A saved table that the store has
- * must have the same signature there and, without accept_changes, the same selectors. The table
- * gets all other options as saved; if its own max_size is larger than the saved one, the table
- * keeps its own. The store is borrowed and must outlive the rp_durable.
+/* Loads the directory into `store`, and starts the threads of the mode. No item may have been
+ * inserted into the tables of `store` before, and no other thread may use them during the call.
+ * Creates saved tables that the store does not have. A saved table that the store has must have
+ * the same signature there and, without accept_changes, the same selectors. The table gets all
+ * other options as saved; if its own max_size is larger than the saved one, the table keeps its
+ * own. The store is borrowed and must outlive the rp_durable.
  * RP_INVALID, RP_PRECONDITION (the store has an rp_durable already, whose directory the text
  * names; another process uses the directory; a newer format; tables that differ, which the text
  * names), RP_CORRUPT (the text names file, offset and reason; damaged files may have been moved
@@ -87,10 +90,11 @@ RP_API RP_NODISCARD rp_status rp_durable_open(const rp_durable_options *options,
  */
 RP_API RP_NODISCARD rp_status rp_durable_close(rp_durable *durable, rp_error *err);
 
-/* Writes a checkpoint that begins after this call, and waits until it is complete. `path` (may
- * be NULL, `path_bytes` long) gets the absolute path of its manifest. RP_NO_RESOURCE (disk
- * full), RP_UNAVAILABLE, RP_DEADLINE and RP_CANCELLED (the checkpoint is written all the same).
- */
+/* Requests a checkpoint, and waits until it is complete. It contains all changes of tables and
+ * rollouts that were made before this call, so a checkpoint that is already being written does
+ * not count. `path` (may be NULL, `path_bytes` long) gets the absolute path of its manifest.
+ * RP_NO_RESOURCE (disk full), RP_UNAVAILABLE, RP_DEADLINE and RP_CANCELLED (the checkpoint is
+ * written all the same). */
 RP_API RP_NODISCARD rp_status rp_durable_checkpoint(rp_durable *durable, rp_wait wait,
                                                     char *path, size_t path_bytes,
                                                     rp_error *err);

@@ -81,8 +81,8 @@ typedef struct rp_runs_call {
 /* Reports to a run, or reads runs. If the client has several servers, the first one has the
  * runs. Reporting needs the role write, and reading needs the role read.
  * RP_INVALID (the text names the value and its bound), RP_NOT_FOUND (no such run),
- * RP_NO_RESOURCE, RP_UNIMPLEMENTED (a server of Reverb), and the statuses of all calls of
- * client.h. */
+ * RP_NO_RESOURCE, RP_UNIMPLEMENTED (a server of Reverb), and the statuses that every call of
+ * client.h may return. */
 RP_API RP_NODISCARD rp_status rp_client_runs(rp_client *client, rp_runs_call *call,
                                              rp_wait wait, rp_error *err);
 

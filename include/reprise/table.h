@@ -3,8 +3,9 @@
  * the items to evict, and its rate limiter decides when inserts and samples may proceed.
  *
  * A store (store.h) makes tables from options (table_options.h). Every call here is safe from
- * any thread. Calls take batches. A table has one lock. It is acquired once for a batch and
- * held for selection and bookkeeping only: data is never copied, compressed or freed under it.
+ * any thread. Calls take batches. A table has one lock. Inserts, updates and deletes release
+ * it after every 256 items of a batch, or earlier. The lock is held for selection and
+ * bookkeeping only: data is never copied, compressed or freed under it.
  *
  * An insert or a sample that the rate limiter refuses waits until other calls make it possible,
  * until its deadline, or until the table is closed. Waiting calls proceed in order of arrival.
@@ -75,9 +76,9 @@ typedef struct rp_sample_options {
      * wait for all `count`. */
     size_t at_least;
     /* No item twice in one batch. A table with fewer items than `count` returns all of them. If
-     * the table has max_times_sampled, a batch has at most 16,384 / n items, or one item if n
-     * is larger. n is the largest number of chunks of an item in the table, rounded up to 1, 3,
-     * 7, 15, ... */
+     * the table has max_times_sampled, let n be the largest number of chunks of an item in the
+     * table, rounded up to 1, 3, 7, 15, ... A batch then has at most 16,384 / n items, but at
+     * least one. */
     bool distinct;
     /* If > 0, an item has the importance weight (size * probability)^-beta, divided by the
      * largest weight of the batch. */
@@ -106,17 +107,18 @@ typedef struct rp_update {
 /* Sets priorities in order, at most 256 per acquisition of the lock. Unknown keys are skipped.
  * `*found` (may be NULL) gets the number of keys found, whatever the status. All priorities are
  * checked first, so on RP_INVALID nothing has changed.
- * RP_INVALID, RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for a deferred extension's
- * events), RP_UNAVAILABLE (the journal of a durable store cannot write). With the last three
- * statuses, the keys counted in `*found` have their new priority. */
+ * RP_INVALID, RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for the events of a
+ * deferred extension, see extension.h), RP_UNAVAILABLE (the journal of a durable store cannot
+ * write). With the last three statuses, the keys counted in `*found` have their new
+ * priority. */
 RP_API RP_NODISCARD rp_status rp_table_update(rp_table *table, const rp_update *updates,
                                               size_t count, size_t *found, rp_error *err);
 
 /* Deletes items, at most 256 per acquisition of the lock. Unknown keys are skipped. `*found`
  * (may be NULL) gets the number of keys found, whatever the status.
- * RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for a deferred extension's events),
- * RP_UNAVAILABLE (the journal of a durable store cannot write). Whatever the status, the items
- * counted in `*found` are deleted. */
+ * RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for the events of a deferred extension, see
+ * extension.h), RP_UNAVAILABLE (the journal of a durable store cannot write). Whatever the
+ * status, the items counted in `*found` are deleted. */
 RP_API RP_NODISCARD rp_status rp_table_delete(rp_table *table, const uint64_t *keys,
                                               size_t count, size_t *found, rp_error *err);
 
@@ -127,7 +129,8 @@ RP_API RP_NODISCARD rp_status rp_table_trim(rp_table *table, size_t *removed, rp
 
 /* Removes all items. Resets the largest priority and every counter: the counters of the
  * limiter, of episodes, samples, updates and evictions. Waiting calls continue to wait.
- * RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for a deferred extension's event). */
+ * RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for the event of a deferred extension, see
+ * extension.h). */
 RP_API RP_NODISCARD rp_status rp_table_reset(rp_table *table, rp_error *err);
 
 /* Changes bounds and the rate limiter of a table in use: all requested fields or none. The new
@@ -138,8 +141,8 @@ RP_API RP_NODISCARD rp_status rp_table_reset(rp_table *table, rp_error *err);
  * max_times_sampled is deleted at its next sample. Waiting calls proceed if the new options
  * allow it.
  * RP_INVALID (the text names the value and the bound), RP_CANCELLED (closed), RP_NO_RESOURCE
- * (no memory for a deferred extension's events). Items that were evicted before a failure stay
- * evicted. */
+ * (no memory for the events of a deferred extension, see extension.h). Items that were evicted
+ * before a failure stay evicted. */
 RP_API RP_NODISCARD rp_status rp_table_alter(rp_table *table, const rp_table_alteration *change,
                                              rp_error *err);
 

@@ -14,7 +14,7 @@ RP_BEGIN_DECLS
 typedef struct rp_run_progress {
     int64_t steps, max_steps; /* steps of all environments together */
     int64_t episodes, updates;
-    double seconds;      /* running time, without pauses before the run was resumed */
+    double seconds;      /* running time; time between a stop and a resume does not count */
     double left_seconds; /* time until max_steps at the current speed */
     double steps_per_second, updates_per_second; /* since the previous progress */
     double mean_return, mean_length;             /* of training episodes, with exploration */

@@ -12,8 +12,8 @@
  *
  *   min(f_a(x_a), interval * f_l(x_l))   steps per second.
  *
- * If it acts and learns in turn on one thread, and x_l learners work together on its updates,
- * the agent makes
+ * If one thread acts and learns in turn, the agent has one actor. For an update, this thread
+ * and x_l - 1 others work together as x_l learners. The agent makes
  *
  *   1 / (1 / f_a(1) + 1 / (interval * f_l(x_l)))   steps per second.
  *
