@@ -22,8 +22,9 @@ typedef struct rp_server rp_server;
 /* Limits for peers. A comment names what is limited, then, after the colon, the default. 0
  * means the default, which rp_server_limits_default() returns. */
 typedef struct rp_server_limits {
-    size_t connections; /* open connections that had an accepted call: 10,000. 64 others may be
-                           open */
+    size_t connections; /* open connections that have had a call that the peer's credentials
+                           allow: 10,000. 64 more places are for other connections only
+                           (docs/limits.md) */
     size_t streams;     /* open calls of one connection: 1,024 */
     size_t calls; /* open calls of all connections: 65,536. A connection may always have 16 */
     size_t message_bytes; /* bytes of one gRPC message: 64 MiB, at most half of queued_bytes */
@@ -39,13 +40,13 @@ typedef struct rp_server_limits {
     size_t stream_pinned_bytes; /* bytes of chunks that a stream keeps and no table holds: 64
                                    MiB */
     size_t connection_pinned_bytes; /* the same over all streams of a connection: 256 MiB */
-    size_t pinned_bytes; /* the same over all connections, plus the chunks of inserts that wait:
-                            10 % of the memory */
+    size_t pinned_bytes; /* the same over all connections, plus inserts that wait, with their
+                            chunks, and rollouts that wait: 10 % of the machine's memory */
     size_t stream_queued_bytes; /* bytes of responses of a stream that wait for a slow reader: 2
                                    MiB */
     size_t connection_queued_bytes; /* the same over all streams of a connection: 16 MiB */
     size_t queued_bytes;      /* bytes of messages and responses of all connections: 5 % of the
-                                 memory */
+                                 machine's memory */
     size_t shared_held_bytes; /* bytes of chunks that a client of this host reads in place: 1
                                  GiB. All such clients together may read four times as much */
     size_t run_bytes;         /* bytes of all runs (reprise/runs.h) together: 64 MiB */
@@ -53,7 +54,7 @@ typedef struct rp_server_limits {
     size_t header_fields;     /* header fields of a request: 64 */
     size_t abuse_burst; /* resets, pings, settings and empty frames of a connection in a burst:
                            1,000 */
-    size_t abuse_per_second; /* events a second that are added to this budget again: 33 */
+    size_t abuse_per_second; /* such events that are allowed each second after a burst: 33 */
     int64_t handshake_ms;    /* time for the TLS handshake, preface and settings: 10,000 */
     int64_t stall_ms; /* how long a peer may read nothing while responses wait for it: 60,000 */
     int64_t message_grace_ms; /* time after which a message must arrive at 1 KiB/s or faster:
@@ -62,8 +63,8 @@ typedef struct rp_server_limits {
     int64_t ping_timeout_ms;  /* how long the server waits for the acknowledgement of a ping:
                                  20,000 */
     size_t tables;            /* tables of the store: 1,024 */
-    int64_t checkpoint_spacing_ms; /* least time between checkpoints that peers request, after
-                                      a few in a row: 10,000 */
+    int64_t checkpoint_spacing_ms; /* least time between two checkpoints that peers request:
+                                      10,000. Six may follow each other without this pause */
 } rp_server_limits;
 
 RP_API rp_server_limits rp_server_limits_default(void);
@@ -173,10 +174,10 @@ RP_API RP_NODISCARD rp_status rp_server_reload(rp_server *server,
  * not changed. */
 RP_API void rp_server_drain(rp_server *server, int64_t grace_ms);
 
-/* The first half of rp_server_drain(): stops accepting connections and calls, and waits until
- * all connections have ended. `*calls` (may be NULL) gets the number of calls that are still
- * open. RP_DEADLINE: some connections have not ended. The caller may then call again, or free
- * the server. `wait.cancel` is ignored. */
+/* Drains the server like rp_server_drain(), but does not end open calls: stops accepting
+ * connections and calls, and waits until all connections have ended. `*calls` (may be NULL)
+ * gets the number of calls that are still open. RP_DEADLINE: some connections have not ended.
+ * The caller may then call again, or free the server. `wait.cancel` is ignored. */
 RP_API RP_NODISCARD rp_status rp_server_drain_wait(rp_server *server, rp_wait wait,
                                                    size_t *calls);
 

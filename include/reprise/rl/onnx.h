@@ -57,9 +57,9 @@ typedef struct rp_onnx_options {
     rp_shape observation;
     bool bytes;          /* observations are uint8, which the model multiplies by 1 / 255 */
     bool planes;         /* observations are images with their channels first */
-    rp_onnx_scale input; /* the first layer reads (observation - middle) * factor; in_size
-                            entries in both arrays. NULL: it reads the observation. Must be NULL
-                            if `planes` is true */
+    rp_onnx_scale input; /* the first layer reads (observation - middle) * factor. Both arrays
+                            have in_size entries. If `middle` is NULL, the layer reads the
+                            observation. `middle` must be NULL if `planes` is true */
 
     rp_onnx_head head;
     rp_categorical categorical; /* for RP_ONNX_CATEGORICAL */
