@@ -22,8 +22,8 @@ RP_API const char *rp_codec_name(rp_codec codec);
 typedef struct rp_chunk_options {
     rp_codec codec;
     int level;  /* compression level of zstd; 0: the default of zstd */
-    bool delta; /* store each row of an integer column as its difference from the previous row;
-                   applies if the rows have rank >= 1 */
+    bool delta; /* store each row of an integer column as its difference from the previous row.
+                   A column whose rows are scalars is stored without this change */
 } rp_chunk_options;
 
 RP_END_DECLS

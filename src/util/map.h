@@ -15,16 +15,17 @@
  *
  * Growth is incremental. A full map gets an array of twice as many buckets, and each
  * rp_map_reserve() moves a few entries from the old array to the new one, in the order of their
- * home buckets. So no call takes time in proportion to the size of the map. The exception is an
- * rp_map_reserve() for very many entries.
+ * home buckets. So no insert, removal or look-up takes time in proportion to the size of the
+ * map, and a reserve only if it is for very many entries. rp_map_clear() frees a large array
+ * instead of clearing it.
  *
  * Invariants:
  *   M1  an entry is stored in the array `old` exactly if its tag is >= old_from;
  *   M2  if there is no old array, old_from is 2^32, which is above every tag;
  *   M3  count is the number of entries in both arrays;
- *   M4  `passed` of a bucket counts the entries whose home is at or before it and that are
- *       stored after it; in particular the buckets from an entry's home to the one before its
- *       own have passed > 0.
+ *   M4  `passed` of a bucket counts the entries that went past it: their home is this bucket or
+ *       an earlier one, and they are stored in a later one. The last bucket is followed by the
+ *       first.
  *
  * A plain value, not thread-safe. Only rp_map_reserve() allocates. */
 #ifndef RP_UTIL_MAP_H
@@ -70,7 +71,8 @@ void rp_map_init(rp_map *map, const rp_allocator *alloc, uint64_t seed);
 void rp_map_init_like(rp_map *map, const rp_map *other);
 void rp_map_deinit(rp_map *map);
 
-/* Makes room for `more` entries. RP_NO_RESOURCE, with nothing changed. */
+/* Makes room for `more` entries. Returns RP_NO_RESOURCE if there is no memory, or if there
+ * would be more than 2^31 entries; the map then has the same entries as before. */
 RP_NODISCARD rp_status rp_map_reserve(rp_map *map, size_t more);
 
 /* The tag of a key; never 0. Depends only on the seed, so it needs no lock. */

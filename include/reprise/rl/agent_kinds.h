@@ -17,8 +17,8 @@ typedef union rp_agent_settings {
     rp_sac_settings sac;
 } rp_agent_settings;
 
-/* The options of an agent, with the fields of rp_dqn_options, rp_dpg_options and
- * rp_sac_options. */
+/* The options of an agent. rp_dqn_options, rp_dpg_options and rp_sac_options have the same
+ * fields, and describe them. */
 typedef struct rp_agent_options {
     const rp_agent_settings *settings; /* copied */
     const rp_env_spec *spec;
@@ -38,8 +38,8 @@ typedef struct rp_agent_kind {
     /* Makes the network of the policy, to load or to export parameters. Returns owned. */
     rp_status (*new_net)(const rp_allocator *alloc, const rp_agent_settings *settings,
                          const rp_env_spec *spec, rp_net **out, rp_error *err);
-    /* Makes a policy that runs `net`, made by new_net(), on at most `rows` rows. Borrows `net`
-     * until the policy is freed. Returns owned. */
+    /* Makes a policy that runs `net`, made by new_net(), for at most `rows` observations in one
+     * call of act(). Borrows `net` until the policy is freed. Returns owned. */
     rp_status (*new_policy)(const rp_allocator *alloc, const rp_net *net,
                             const rp_agent_settings *settings, const rp_env_spec *spec,
                             size_t rows, rp_policy **out, rp_error *err);

@@ -17,8 +17,8 @@ typedef struct rp_crew rp_crew;
 enum { RP_CREW_MAX_SIZE = 64 };
 
 /* One turn of a member, on the member's thread. A turn must not wait for long, because a pause
- * waits for it. Returns RP_DEADLINE if there was nothing to do. After another failure the
- * member makes no turn until the crew is resumed. */
+ * waits for it. Returns RP_OK, or RP_DEADLINE if there was nothing to do. Any other status is a
+ * failure: the member makes no turn until the crew is resumed. */
 typedef rp_status rp_crew_turn(void *ctx, size_t member, rp_error *err);
 
 /* Makes a crew of `size` members, 1 to RP_CREW_MAX_SIZE, with the numbers 0 to `size` - 1.
@@ -30,8 +30,8 @@ RP_API RP_NODISCARD rp_status rp_crew_new(const rp_allocator *alloc, size_t size
  * is fine. */
 RP_API void rp_crew_free(rp_crew *crew);
 
-/* Resumes a paused crew, and lets members that have failed make turns again. Other members of a
- * running crew just continue. */
+/* Lets all members of a paused crew make turns. In a running crew, lets the members that have
+ * failed make turns again, and has no effect on the others. */
 RP_API void rp_crew_resume(rp_crew *crew);
 
 /* Waits until every member has ended its turn. No member makes another turn before the crew is

@@ -33,7 +33,7 @@
       "updates between changes of the target nets")                                            \
     X(NUMBER, target_rate, "target-rate", 1, 1e-9, 1,                                          \
       "soft update rate of the target nets; 1: copy")                                          \
-    X(NUMBER, max_loss, "max-loss", 1e6, 1e-9, 1e30, "loss from which a run has diverged") \
+    X(NUMBER, max_loss, "max-loss", 1e6, 1e-9, 1e30, "loss above which a run has diverged")    \
     X(INTEGER, learners, "learners", 1, 1, 64, "threads that learn together")
 
 /* Settings that DQN does not have. */

@@ -38,7 +38,7 @@
     X(NUMBER, epsilon_last, "epsilon-last", 0.05, 0, 1, "without ladder: epsilon at last")     \
     X(INTEGER, epsilon_steps, "epsilon-steps", 10000, 1, 1000000000000,                        \
       "without ladder: steps from first to last")                                              \
-    X(NUMBER, max_loss, "max-loss", 1e6, 1e-9, 1e30, "loss from which a run has diverged") \
+    X(NUMBER, max_loss, "max-loss", 1e6, 1e-9, 1e30, "loss above which a run has diverged")    \
     X(INTEGER, learners, "learners", 1, 1, 64, "threads that learn together")                  \
     X(SWITCH, async_learners, "async-learners", false, 0, 1,                                   \
       "each learner applies its gradients when ready")

@@ -33,7 +33,7 @@
       "updates between changes of the target nets")                                            \
     X(NUMBER, target_rate, "target-rate", 0.005, 1e-9, 1,                                      \
       "soft update rate of the target nets; 1: copy")                                          \
-    X(NUMBER, max_loss, "max-loss", 1e6, 1e-9, 1e30, "loss from which a run has diverged")     \
+    X(NUMBER, max_loss, "max-loss", 1e6, 1e-9, 1e30, "loss above which a run has diverged")    \
     X(INTEGER, learners, "learners", 1, 1, 64, "threads that learn together")                  \
     X(SWITCH, normalize, "normalize", true, 0, 1, "scale observations by their bounds")        \
     X(NUMBER, policy_rate, "policy-rate", 1e-3, 1e-12, 1e12, "rate of Adam for the policy")    \

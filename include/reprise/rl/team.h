@@ -8,7 +8,8 @@
  *   {
  *       ... compute the gradient of this member's rows, in an array of its own ...
  *       rp_team_meet(team, member);
- *       rp_team_step_slices(team, member, steps, 1, &norms[member]);   applies their sum
+ *       ... make a step with the sum of all gradients, each member for a part of it ...
+ *       rp_team_step_slices(team, member, steps, 1, &norms[member]);
  *   }
  *   rp_team_run(team, work, ctx);
  *   rp_optimizer_end_slices(optimizer, norms[0]);
@@ -79,10 +80,10 @@ enum { RP_TEAM_MAX_STEPS = 4 };
  *
  * Each member adds up the gradients of its own slices, and updates the parameters of these
  * slices; in between, the members meet once. Gradients are added in the order of the members,
- * so the result depends only on the size of the team. `norms` is an array of the member's own.
- * For each step it receives the norm of the sum before scaling, the same for all members.
- * Unlike rp_optimizer_step(), this function sets the norm even if max_norm is 0. A step whose
- * norm is not finite changes no parameters. */
+ * so the result depends on the size of the team, but not on the timing of the threads. `norms`
+ * is an array of the member's own. For each step it receives the norm of the sum before
+ * scaling, the same for all members. Unlike rp_optimizer_step(), this function sets the norm
+ * even if max_norm is 0. A step whose norm is not finite changes no parameters. */
 RP_API void rp_team_step_slices(rp_team *team, size_t member, const rp_team_step *steps,
                                 size_t count, double *norms);
 

@@ -76,7 +76,7 @@ class DQN:
       epsilon_first=1.0        without ladder: epsilon at first
       epsilon_last=0.05        without ladder: epsilon at last
       epsilon_steps=10000      without ladder: steps from first to last
-      max_loss=1000000.0       loss from which a run has diverged
+      max_loss=1000000.0       loss above which a run has diverged
       learners=1               threads that learn together
       async_learners=False     each learner applies its gradients when ready
     """

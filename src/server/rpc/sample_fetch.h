@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fetches of SampleStream and SampleShared calls. A fetch is one draw of samples from a
  * table, and holds the samples until they are sent. Each worker keeps some unused fetches for
- * reuse. While a large fetch is in use, the budget of queued bytes (core/queue_budget.h) counts
- * it. A small fetch counts as part of its call.
+ * reuse. A fetch for more than 64 samples is large. While it is in use, the budget of queued
+ * bytes (core/queue_budget.h) counts its memory. A small fetch is not counted there, but as
+ * part of its call.
  *
  * All functions must be called on the worker's thread. */
 #ifndef RP_SERVER_RPC_SAMPLE_FETCH_H
@@ -28,7 +29,7 @@ struct rp_sample_fetch {
     rp_sample_fetch *next;
     int64_t started_ns;
     size_t written, written_bytes; /* samples written to responses, and bytes of their chunks */
-    size_t given_bytes;            /* part of written_bytes that was given back to `drawn` */
+    size_t given_bytes;            /* part of written_bytes that `drawn` counts no more */
     size_t capacity;               /* RP_MAX_FETCH, or less for a small fetch */
     rp_sample samples[];
 };
@@ -36,8 +37,9 @@ struct rp_sample_fetch {
 /* Returns a fetch with room for `count` samples (<= RP_MAX_FETCH), or NULL if there is no
  * memory. It sets the fields `worker` and `capacity`; the caller must set the others. */
 rp_sample_fetch *rp_sample_fetch_new(rp_worker *worker, size_t count);
-/* Ends the use of a fetch: gives op.held_bytes back to `drawn` and drops the fetch's
- * references. The caller must have released the samples. */
+/* Ends the use of a fetch: subtracts op.held_bytes from the bytes of drawn items, which `drawn`
+ * counts (core/drawn.h), and drops the fetch's references. The caller must have released the
+ * samples. */
 void rp_sample_fetch_release(rp_sample_fetch *fetch);
 /* Frees the fetches that the worker keeps. */
 void rp_sample_fetches_free(rp_worker *worker);
