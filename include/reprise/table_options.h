@@ -55,7 +55,8 @@ typedef struct rp_limiter_options {
 /* Samples wait until the table holds `min_size` items; inserts never wait. */
 RP_API rp_limiter_options rp_limiter_min_size(int64_t min_size);
 
-/* Keeps the number of samples within `error_buffer` of inserts * samples_per_insert. */
+/* Samples wait until the table holds `min_size` items. From then on, keeps the number of
+ * samples within `error_buffer` of samples_per_insert * (inserts - min_size). */
 RP_API rp_limiter_options rp_limiter_ratio(double samples_per_insert, int64_t min_size,
                                            double error_buffer);
 
