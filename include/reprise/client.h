@@ -44,7 +44,7 @@ typedef struct rp_client_options {
     const char *key_file;
     const char *server_name;    /* name that the server's certificate must have; NULL: the host
                                    connected to */
-    const char *token;          /* a bearer token */
+    const char *token;          /* a bearer token, not empty; NULL: none is sent */
     int64_t connect_timeout_ms; /* of one attempt; 0: 10,000 */
     int64_t retry_min_ms;       /* first backoff; doubles, with jitter; 0: 10 */
     int64_t retry_max_ms;       /* longest backoff; 0: 2,000 */

@@ -100,7 +100,7 @@ class Client(Connection):
       certificate_file, key_file: PEM files of this client's own certificate.
       server_name: the name that the server's certificate must have; None: the host in the
         address.
-      token: a bearer token.
+      token: a bearer token, not empty; None: none is sent.
       connect_timeout: seconds for one attempt to connect; 0: 10 seconds.
       spread: how items are spread over shards: "turns" (round robin) or "keys" (by key).
       shared_memory: read large chunks from memory shared with a server on this host.

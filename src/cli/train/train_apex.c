@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/remote.h"
 #include "cli/text/units.h"
 #include "cli/train/train.h"
 #include "cli/train/train_apex.h"
@@ -526,7 +527,7 @@ static int part_failed(const rp_training *t, rp_status st, const rp_error *err)
         "%s: %.60s refuses the token in the environment, REPRISE_TOKEN, which is %s. "
         "The parts need one with the role admin",
         err->text, rp_train_get(t, RP_TRAIN_REPLAY),
-        getenv("REPRISE_TOKEN") != NULL ? "set" : "not set");
+        rp_environment_token() != NULL ? "set" : "not set");
     return rp_train_failed(reason);
 }
 
@@ -552,7 +553,7 @@ static int run_part(apex_run *r, rp_apex_role role, int64_t index)
     const rp_client_options client = {.retry_max_ms = RETRY_MS,
                                       .ping_ms = PING_MS,
                                       .ping_timeout_ms = PING_MS,
-                                      .token = getenv("REPRISE_TOKEN"),
+                                      .token = rp_environment_token(),
                                       .ca_file = rp_train_get(t, RP_TRAIN_REPORT_CA)};
     rp_trainer_result result = {0};
     rp_error err = {0};
