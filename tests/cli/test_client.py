@@ -96,6 +96,20 @@ def test_an_empty_token_in_the_environment_is_no_token(serve, tmp_path):
     fails(done, 1, "give a token with --token-file FILE")
 
 
+def test_refused_tokens_are_followed_by_advice_that_helps(serve, tmp_path):
+    """With a token that the server does not know, the advice is not to give one. After too many of
+    them the server refuses the right one as well, and the advice is to wait."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"admin me sha256:{hashlib.sha256(b'secret').hexdigest()}\n")
+    tokens.chmod(0o600)
+    server = serve("--port", "0", "--tokens", str(tokens))
+    for _ in range(10):
+        fails(ask(server, "info", "--token", "wrong"), 1, "the token is not known; check")
+    done = ask(server, "info", "--token", "wrong")
+    fails(done, 1, "too many wrong tokens came from this address: try again in 6 seconds; check")
+    assert "give a token" not in done.stderr
+
+
 def test_a_unix_socket(serve, tmp_path):
     serve("--listen", f"unix:{tmp_path}/socket", *TABLES)
     done = reprise("info", "--server", f"unix:{tmp_path}/socket", "--json")

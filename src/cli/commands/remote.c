@@ -251,6 +251,16 @@ static const char *unavailable_hint(const char *text)
                : "--server names another server";
 }
 
+/* Returns advice for a call whose token was refused or is missing. */
+static const char *token_hint(const char *text)
+{
+    if (strstr(text, "too many wrong tokens") != NULL)
+        return "check the token, and stop programs at this address that send a wrong one";
+    if (strstr(text, "the token is not known") != NULL)
+        return "check --token, --token-file or REPRISE_TOKEN";
+    return "give a token with --token-file FILE";
+}
+
 const char *rp_status_hint(rp_status st, const char *text)
 {
     switch (st) {
@@ -267,7 +277,7 @@ const char *rp_status_hint(rp_status st, const char *text)
         return strstr(text, " was not found") != NULL && strstr(text, "tables") == NULL
                    ? "reprise tables list names the tables"
                    : NULL;
-    case RP_UNAUTHENTICATED: return "give a token with --token-file FILE";
+    case RP_UNAUTHENTICATED: return token_hint(text);
     case RP_DENIED: return "the call needs a token with another role";
     case RP_UNIMPLEMENTED: return "only a reprise server can do that, not Reverb's";
     case RP_NO_RESOURCE: return "request less, or raise the limits of the server";

@@ -521,7 +521,9 @@ static int part_failed(const rp_training *t, rp_status st, const rp_error *err)
 {
     char reason[sizeof err->text + 200];
 
-    if (st != RP_UNAUTHENTICATED && st != RP_DENIED) return rp_train_failed(err->text);
+    if ((st != RP_UNAUTHENTICATED && st != RP_DENIED) ||
+        strstr(err->text, "too many wrong tokens") != NULL)
+        return rp_train_failed(err->text);
     (void)snprintf(
         reason, sizeof reason,
         "%s: %.60s refuses the token in the environment, REPRISE_TOKEN, which is %s. "
