@@ -142,7 +142,8 @@ RP_API RP_NODISCARD rp_status rp_trajectory_writer_create_item(rp_trajectory_wri
  * background, and the text says why items are unconfirmed; with rp_wait_none() it has only
  * their number: rp_trajectory_writer_why() costs more than such a call. Items that servers have
  * rejected since the last flush are dropped; then the status and text are those of the first
- * rejected item, and the text says how many there are. */
+ * rejected item, and the text says how many there are. A closed table rejects its items with
+ * RP_CANCELLED. While a server cannot be reached, its items stay unconfirmed. */
 RP_API RP_NODISCARD rp_status rp_trajectory_writer_flush(rp_trajectory_writer *writer,
                                                          size_t leave, rp_wait wait,
                                                          rp_error *err);
