@@ -34,6 +34,28 @@ def test_a_refused_run_names_the_option_and_leaves_no_folder(tmp_path, arguments
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("arguments, message", [
+    (["--serve", "http://localhost:1"], "address 'http://localhost:1': write host:port, without 'http://'"),
+    (["--serve", "localhost:0", "--tokens", "none"], "none"),
+    (["--report", "nonsense"], "nonsense"),
+])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_refused_part_ends_the_processes_and_leaves_no_folder(tmp_path, arguments, message, is_new):
+    if not is_new:
+        (tmp_path / "a").mkdir()
+        (tmp_path / "a" / "notes").write_text("mine")
+    done = run(tmp_path, "train", "apex-dqn", "--env", "catch", "--processes", "--actors", "1", "--dir", "a",
+               *arguments)
+    assert done.returncode == 1 and done.stdout == "", done
+    assert message in done.stderr and "cannot begin\n" in done.stderr
+    if is_new:
+        assert list(tmp_path.iterdir()) == []
+    else:
+        assert (tmp_path / "a" / "notes").read_text() == "mine"
+        assert not (tmp_path / "a" / "settings.txt").exists()
+        assert not (tmp_path / "a" / "supervisor").exists()
+
+
 def test_a_refused_run_keeps_what_was_in_its_folder(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "notes").write_text("mine")

@@ -513,7 +513,10 @@ static int run_replay(apex_run *r, int64_t shard)
     if (rp_durable_close(r->durable, st == RP_OK ? &err : NULL) != RP_OK && st == RP_OK)
         st = RP_UNAVAILABLE;
     rp_store_free(t->store);
-    return st == RP_OK ? 0 : rp_train_failed(err.text);
+    if (st != RP_OK) (void)rp_train_failed(err.text);
+    if (st == RP_INVALID || st == RP_NOT_FOUND)
+        return RP_TRAIN_MISUSE; /* of --serve, --tokens */
+    return st == RP_OK ? 0 : EXIT_FAILURE;
 }
 
 /* Prints why a part has ended. Returns the exit status. */
@@ -565,6 +568,7 @@ static int run_part(apex_run *r, rp_apex_role role, int64_t index)
         st = rp_client_new(rp_client_shard_address(r->client, 0), &client, &r->home, &err);
     if (st == RP_OK) st = make_program(r, &err);
     if (st == RP_OK) st = rp_train_open_reporter(t, &err);
+    t->is_refused = st == RP_INVALID; /* an option is wrong */
     if (st == RP_OK) st = rp_apex_start(r->apex, role, index, &err);
     if (st == RP_OK) st = run_parts(r, &result, &err);
     if (st == RP_OK && !result.stopped) st = check_reached(r, &err);
@@ -579,6 +583,10 @@ static int run_part(apex_run *r, rp_apex_role role, int64_t index)
     rp_train_close(t);
     rp_client_free(r->home);
     rp_client_free(r->client);
+    if (st != RP_OK && t->is_refused) {
+        (void)rp_train_failed(err.text);
+        return RP_TRAIN_MISUSE;
+    }
     if (st != RP_OK) return part_failed(t, st, &err);
     return result.stopped ? RP_TRAIN_SIGNAL + atomic_load(&t->interrupts.number) : 0;
 }
