@@ -649,6 +649,8 @@ int rp_train_apex(rp_training *t)
         return rp_train_export(t, r.options.actors, r.seconds);
     if (role == NULL && rp_train_folder(t, rp_train_get(t, RP_TRAIN_ENV), &problem) != RP_OK)
         return rp_train_misuse(&problem);
+    if (t->folder.steps > 0) r.options.max_steps = t->folder.steps;
+    if (t->folder.actors > 0) r.options.actors = r.options.most_actors = t->folder.actors;
     if (rp_interrupts_start(&t->interrupts) != RP_OK)
         return rp_train_failed("no thread for signals");
     if (role != NULL)

@@ -100,8 +100,8 @@ static char *shard_address(const supervisor *s, int64_t shard, char out[ADDRESS_
 
 /* Options that the parts get as they were given. */
 static const rp_train_option passed_on[] = {
-    RP_TRAIN_STEPS,         RP_TRAIN_KEEP_GOING,       RP_TRAIN_THRESHOLD, RP_TRAIN_QUIET,
-    RP_TRAIN_EVAL_EPISODES, RP_TRAIN_CONFIRM_EPISODES, RP_TRAIN_REPORT,    RP_TRAIN_REPORT_CA};
+    RP_TRAIN_KEEP_GOING,       RP_TRAIN_THRESHOLD, RP_TRAIN_QUIET,    RP_TRAIN_EVAL_EPISODES,
+    RP_TRAIN_CONFIRM_EPISODES, RP_TRAIN_REPORT,    RP_TRAIN_REPORT_CA};
 
 /* Those that a server of the replay gets. */
 static const rp_train_option served_by[] = {RP_TRAIN_TOKENS, RP_TRAIN_TLS_CERT,
@@ -130,6 +130,8 @@ static void set_arguments(const supervisor *s, const child *c, rp_argument_list 
     rp_argument_list_add(a, "train");
     rp_argument_list_add(a, "%s", t->folder.agent);
     pass_on(t, passed_on, sizeof passed_on / sizeof passed_on[0], a);
+    if (t->folder.steps > 0) /* the run may have them from its folder */
+        rp_argument_list_add(a, "--steps=%lld", (long long)t->folder.steps);
     if (c->kind == CHILD_REPLAY)
         pass_on(t, served_by, sizeof served_by / sizeof served_by[0], a);
     rp_argument_list_add(a, "--env=%s", t->folder.env_class->name);
