@@ -192,7 +192,8 @@ RP_API RP_NODISCARD rp_status rp_client_resume_table(rp_client *client, const ch
                                                      uint32_t sides, rp_wait wait,
                                                      rp_error *err);
 
-/* A blocked insert or sample. */
+/* A blocked insert or sample of a table. With the name of rollouts: a draw, as a sample of the
+ * items of its groups, or an operation that puts or reserves a group, as an insert. */
 typedef struct rp_client_waiting {
     size_t shard;
     char table[128]; /* cut to fit */
@@ -211,8 +212,9 @@ typedef struct rp_client_blocked {
     size_t total; /* blocked calls, described or not */
 } rp_client_blocked;
 
-/* Describes the blocked calls of a table (NULL: of all tables). `out->count` and `out->total`
- * are written on RP_OK only. RP_NOT_FOUND. */
+/* Describes the blocked calls of a table, or of rollouts if no table has the name (NULL: of all
+ * tables and rollouts). `out->count` and `out->total` are written on RP_OK only.
+ * RP_NOT_FOUND. */
 RP_API RP_NODISCARD rp_status rp_client_why_blocked(rp_client *client, const char *table,
                                                     rp_client_blocked *out, rp_wait wait,
                                                     rp_error *err);

@@ -491,7 +491,11 @@ class Client(Connection):
     def why(
         self, table: Optional[str] = None, *, timeout: Optional[float] = None
     ) -> List[Waiting]:
-        """Returns the calls that wait at `table` (None: at any table), and why they wait."""
+        """Returns the calls that wait at `table` (None: at any table), and why they wait.
+
+        `table` may also be the name of rollouts. A draw that waits counts as a sample, an operation
+        that puts or reserves a group as an insert.
+        """
         client = self._client
         calls = client.why_blocked(table, timeout)
         addresses = client.addresses if calls else []
