@@ -22,6 +22,8 @@
  * and the buffer returns exactly the bytes that were added. The comparison goes down to pieces
  * of some 600 bytes, so that many frames share an unchanged background.
  *
+ * NULL where it is not allowed, for options, rows or output arrays, is RP_INVALID.
+ *
  * Every call is safe from any thread: a buffer has one lock, which is held while rows are
  * copied in or out. */
 #ifndef REPRISE_REPLAY_BUFFER_H
@@ -76,8 +78,9 @@ RP_API size_t rp_replay_buffer_memory(rp_replay_buffer *buffer);
  * `priorities` are finite and >= 0; NULL: each row gets the largest priority given so far, 1 at
  * first. If `count` is larger than the capacity, only the last rows are stored.
  *
- * RP_INVALID (a priority; nothing was added), RP_NO_RESOURCE (the rows before the failed
- * allocation have been added: compare rp_replay_buffer_added() before and after the call). */
+ * RP_INVALID (a priority, or a column that is NULL; nothing was added), RP_NO_RESOURCE (the
+ * rows before the failed allocation have been added: compare rp_replay_buffer_added() before
+ * and after the call). */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_add(rp_replay_buffer *buffer,
                                                    const void *const *columns, size_t count,
                                                    const double *priorities, rp_error *err);
