@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every source file is built: it has a line in its meson.build."""
 
+import os
+import pathlib
 import re
+import subprocess
+import sys
 
 from tree import ROOT, c_files, expect_none
 
@@ -64,3 +68,16 @@ def test_fuzz_targets_are_listed_and_have_a_corpus():
     targets = {p.stem.removeprefix("fuzz_") for p in (ROOT / "fuzz").glob("fuzz_*.c")}
     expect_none(targets - listed("fuzz"))
     expect_none(t for t in targets if not list((ROOT / "fuzz" / "corpus" / t).glob("*")))
+
+
+def test_make_install_builds_what_is_installed():
+    build = pathlib.Path(os.environ.get("RP_BUILD", ROOT / "build" / "test" / "release"))
+    targets = subprocess.run([sys.executable, ROOT / "tools" / "installed.py", build], check=True,
+                             capture_output=True, text=True).stdout.split()
+    assert {"src/cli/reprise:executable", "src/reprise:shared_library", "src/reprise:static_library"} <= set(targets)
+    assert "src/cli/manual/reprise-serve.1:custom" in targets
+    expect_none(t for t in targets if t.startswith(("bench/", "examples/", "tests/", "fuzz/")))
+    recipe = subprocess.run(["make", "-n", "install"], cwd=ROOT, check=True, capture_output=True,
+                            text=True).stdout
+    assert "tools/installed.py build/release" in recipe and "install -C build/release --no-rebuild" in recipe
+    assert not re.search(r"compile -C build/release$", recipe, re.MULTILINE), recipe
