@@ -4,6 +4,7 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -81,3 +82,28 @@ def test_make_install_builds_what_is_installed():
                             text=True).stdout
     assert "tools/installed.py build/release" in recipe and "install -C build/release --no-rebuild" in recipe
     assert not re.search(r"compile -C build/release$", recipe, re.MULTILINE), recipe
+
+
+def broken_links(docs):
+    """The links of the pages that lead to no file."""
+    for page in [docs / "README.md", *(docs / "docs").rglob("*.md")]:
+        for path in re.findall(r"\]\(([^()#\s]+)", page.read_text()):
+            if ":" not in path and not (page.parent / path).exists():
+                yield f"{page.name}: {path}"
+
+
+def test_links_of_the_installed_documents_lead_to_installed_files(tmp_path):
+    docs = tmp_path / "share" / "doc" / "reprise"
+    docs.mkdir(parents=True)
+    shutil.copy(ROOT / "README.md", docs)
+    shutil.copytree(ROOT / "docs", docs / "docs")
+    shutil.copytree(ROOT / "include" / "reprise", tmp_path / "include" / "reprise")
+    assert "client.md: ../examples/actor_learner.c" in list(broken_links(docs))
+    command = [sys.executable, ROOT / "tools" / "installed_docs.py", "share/doc/reprise", "include"]
+    for _ in range(2):
+        subprocess.run(command, check=True, env={"MESON_INSTALL_DESTDIR_PREFIX": str(tmp_path)})
+        expect_none(broken_links(docs))
+        text = (docs / "docs" / "client.md").read_text()
+        assert "`examples/actor_learner.c` (in the sources)" in text
+        assert "](../../../../include/reprise/sampler.h)" in text
+    assert "tools/installed_docs.py" in (ROOT / "meson.build").read_text()
