@@ -19,6 +19,7 @@ void rp_rollouts_park(rp_rollouts *r, rp_rollout_parked *parked, const rp_rollou
     parked->until_ns = until_ns;
     parked->next = NULL;
     rp_mutex_lock(&r->mu);
+    assert(until_ns != RP_NOW && (r->first_parked == NULL) == (r->last_parked == NULL));
     parked->prev = r->last_parked;
     *(parked->prev != NULL ? &parked->prev->next : &r->first_parked) = parked;
     r->last_parked = parked;
@@ -29,6 +30,7 @@ void rp_rollouts_unpark(rp_rollouts *r, rp_rollout_parked *parked)
 {
     rp_mutex_lock(&r->mu);
     assert(parked->prev != NULL ? parked->prev->next == parked : r->first_parked == parked);
+    assert(parked->next != NULL ? parked->next->prev == parked : r->last_parked == parked);
     *(parked->prev != NULL ? &parked->prev->next : &r->first_parked) = parked->next;
     *(parked->next != NULL ? &parked->next->prev : &r->last_parked) = parked->prev;
     rp_mutex_unlock(&r->mu);
@@ -47,6 +49,7 @@ static void describe(const rp_rollouts *r, const rp_rollout_parked *parked, int6
 {
     rp_error why = {0};
 
+    assert(parked->groups > 0);
     rp_rollout_say_waiting(r, parked->consumer, &parked->waiting, &why);
     *out = (rp_waiting){
         .is_insert = !parked->is_draw,
