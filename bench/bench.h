@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions for all benchmarks: a clock, options, random numbers, the line that prints a ratio.
+/* Functions for all benchmarks: a clock, options, random numbers, and printing of ratios.
  *
  * A benchmark compares two ways of doing the same work within one run. The two take turns, so
- * that other load on the machine affects both. The best time of each counts, since noise only
- * adds time. */
+ * that other load on the machine affects both. The result of each is its shortest time, since
+ * other load only adds time. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
@@ -45,7 +45,7 @@ static inline double bench_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* The best time so far of one side of a comparison. Zero-initialise it. */
+/* The shortest time so far of one side of a comparison. Zero-initialise it. */
 typedef struct bench_best {
     double seconds;
 } bench_best;
@@ -55,13 +55,14 @@ static inline void bench_keep_seconds(bench_best *best, double seconds)
     if (best->seconds == 0 || seconds < best->seconds) best->seconds = seconds;
 }
 
-/* Keeps the time from `started` until now if it is the best so far. */
+/* Keeps the time from `started` until now if it is the shortest so far. */
 static inline void bench_keep(bench_best *best, double started)
 {
     bench_keep_seconds(best, bench_seconds() - started);
 }
 
-/* Returns nanoseconds for each of `count` operations that were done in the best time. */
+/* Returns the nanoseconds per operation, if `count` operations were done in the shortest time.
+ */
 static inline double bench_ns(bench_best best, size_t count)
 {
     return best.seconds * 1e9 / (double)count;
@@ -125,7 +126,8 @@ static inline void bench_ratio(const char *name, double ours, const char *peer_n
            bench_scaled(ours, unit).text, peer_name, bench_scaled(peer, unit).text);
 }
 
-/* Prints how many times as fast we are, from the times of both sides for `count` operations. */
+/* Prints the ratio of our speed to the peer's, from the times of both for `count` operations.
+ */
 static inline void bench_ratio_time(const char *name, bench_best ours, const char *peer_name,
                                     bench_best peer, size_t count)
 {
@@ -133,7 +135,7 @@ static inline void bench_ratio_time(const char *name, bench_best ours, const cha
                 "/s");
 }
 
-/* xorshift64*, Vigna 2016. Any seed but 0. */
+/* The random generator xorshift64* (Vigna 2016). The seed must not be 0. */
 typedef struct bench_rng {
     uint64_t state;
 } bench_rng;
@@ -161,8 +163,8 @@ static inline size_t bench_below(bench_rng *rng, size_t bound)
     return (size_t)(bench_uniform(rng) * (double)bound);
 }
 
-/* Measures the nanoseconds of a load whose address is the result of the load before, over 64
- * MiB in random order. */
+/* Measures the latency of main memory: the nanoseconds of one load, in random order over 64
+ * MiB, where each load gives the address of the next. */
 static inline double bench_memory_latency_ns(void)
 {
     enum { LINE = 64 / sizeof(size_t), LINES = 1 << 20, LOADS = 1 << 20 };

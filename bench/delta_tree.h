@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sum tree built as Zhang et al. (2021) describe theirs, and as their program has it: K-ary,
- * float32, in one array without pointers, as many leaves as a power of K.
+/* The sum tree of Zhang et al. (2021), built as in their paper and program, for comparison with
+ * ours. It is K-ary, has float32 sums and no pointers, and is one array. The number of leaves
+ * is a power of K.
  *
  *   nodes   [ root | K children of the root | K children of each of these | ... | leaves ]
  *
- * The children of node n are K n + 1 .. K n + K. The root is behind K - 1 unused entries, so
- * that siblings start at a cache line if K float32 fill one. An update adds the difference to
- * every ancestor, so rounding errors stay in the sums (Algorithm 2 of the paper). There are no
- * batches: one leaf is written, or drawn, at a time. */
+ * The children of node n are K n + 1 .. K n + K. K - 1 unused entries precede the root, so that
+ * siblings start at a cache line if K float32 fill a line. An update adds the difference of the
+ * weights to every ancestor, so rounding errors stay in the sums (Algorithm 2 of the paper).
+ * There are no batches: a call writes or draws one leaf. */
 #ifndef BENCH_DELTA_TREE_H
 #define BENCH_DELTA_TREE_H
 
@@ -15,14 +16,14 @@
 
 typedef struct delta_tree {
     unsigned shift;    /* K = 1 << shift */
-    size_t leaf_count; /* that are used; the others have weight 0 */
+    size_t leaf_count; /* number of leaves in use; the others have weight 0 */
     size_t first_leaf; /* the number of nodes above the leaves */
     float *nodes;
     void *memory;
 } delta_tree;
 
-/* Makes a tree whose leaves have weight 0. All nodes are `offset` entries behind the place that
- * is aligned; 0 is the layout of the paper. */
+/* Makes a tree whose leaves have weight 0. All nodes are `offset` entries behind the aligned
+ * position. An offset of 0 is the layout of the paper. */
 static inline delta_tree delta_tree_new(unsigned shift, size_t leaf_count, size_t offset)
 {
     delta_tree tree = {.shift = shift, .leaf_count = leaf_count};
@@ -71,7 +72,8 @@ static inline void delta_tree_fill(delta_tree *tree)
     }
 }
 
-/* Writes a leaf and returns the difference, which is to be added above it. */
+/* Writes a leaf. Returns the difference of the weights, which the caller must add to all nodes
+ * above the leaf. */
 static inline float delta_tree_set_leaf(delta_tree *tree, size_t leaf, float weight)
 {
     float *at = delta_tree_leaf(tree, leaf), difference = weight - *at;
@@ -94,8 +96,8 @@ static inline void delta_tree_set(delta_tree *tree, size_t leaf, float weight)
     delta_tree_add_above(tree, leaf, delta_tree_set_leaf(tree, leaf, weight));
 }
 
-/* Returns the first leaf up to which the weights add up to `target`. Because of rounding there
- * may be none among the children of a node: then the last child is taken. */
+/* Returns the first leaf up to which the weights add up to at least `target`. If rounding
+ * errors leave no such child of a node, the search continues in the last child. */
 static inline size_t delta_tree_find(const delta_tree *tree, float target)
 {
     size_t node = 0, last = ((size_t)1 << tree->shift) - 1, leaf;

@@ -4,8 +4,9 @@
 
 #include <stdbool.h>
 
-/* Compares samples from a table four times as large as memory with random reads of the same
- * files. Prints `ratio durable.tier`. Creates `directory` and removes it. */
+/* Compares the speed of samples from a table four times as large as its memory limit with that
+ * of random reads of the same files. Prints `ratio durable.tier`. Creates `directory` and
+ * removes it. */
 void bench_durable_tier(const char *directory, bool quick);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A load generator for servers with Reverb's streams: many connections on few threads. Messages
- * are built in advance, so that one core of load keeps one core of the server busy.
+/* A load generator for servers with Reverb's InsertStream and SampleStream: many connections on
+ * few threads. Messages are built in advance, so that one core of the load generator keeps one
+ * core of the server busy.
  *
  * The responses are checked: each insert must be confirmed exactly once, each stream must end
  * with the status OK after all requested samples, and some of the samples are compared byte by
- * byte. A run in which a check fails ends the program. */
+ * byte. If a check fails, the program ends. */
 #ifndef BENCH_H2_LOAD_H
 #define BENCH_H2_LOAD_H
 
@@ -14,7 +15,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* The number of small samples in a request is a multiple of this. */
+/* The number of samples in a request is a multiple of this if they are small. */
 enum { H2_FEW_SAMPLES = 64 };
 
 typedef enum h2_kind {
@@ -23,34 +24,34 @@ typedef enum h2_kind {
     H2_ROUNDTRIP = 2, /* insert one item, wait for its confirmation, repeat */
 } h2_kind;
 
-/* Zero-initialise it. A field that is 0 has the default after the colon of its comment. */
+/* Zero-initialise it. If a field is 0, the default after the colon in its comment is used. */
 typedef struct h2_load_options {
     int port; /* on 127.0.0.1 */
     h2_kind kind;
-    size_t payload_bytes;  /* bytes of an item: 400 */
-    size_t items;          /* items in one insert request: as many as fit into 32 KiB */
-    size_t table_count;    /* number of tables "t0", "t1", ..., used in turn: 1 */
-    size_t connections;    /* default: 1 */
-    size_t threads;        /* default: 1 */
-    size_t samples;        /* in one request, of which four are open: up to 2 MiB, less if there
-                              are many connections */
-    const cpu_set_t *cpus; /* processors of the threads: all */
-    double warm_seconds, seconds; /* of warm-up, and of measuring: 0.2 and 1 */
-    uint64_t item_limit;  /* stop after about this number, however long it takes: no limit */
-    bool yardstick;       /* the server is a yardstick: a roundtrip is an echo */
-    clockid_t server_cpu; /* clock of the server's process; 0: not read */
+    size_t payload_bytes; /* bytes of an item: 400 */
+    size_t items;         /* items in one insert request: as many as fit into 32 KiB */
+    size_t table_count;   /* number of tables "t0", "t1", ..., used in turn: 1 */
+    size_t connections;   /* default: 1 */
+    size_t threads;       /* default: 1 */
+    size_t samples; /* samples in one request: up to 2 MiB, less if there are many connections.
+                       A stream has four open requests */
+    const cpu_set_t *cpus;        /* processors for the threads: all */
+    double warm_seconds, seconds; /* seconds of warm-up and of measurement: 0.2 and 1 */
+    uint64_t item_limit; /* stop after about this number of items instead of a time: no limit */
+    bool yardstick;      /* the server is a yardstick (yardstick.h): a roundtrip is an echo */
+    clockid_t server_cpu; /* CPU clock of the server's process; 0: not read */
 } h2_load_options;
 
-/* The results of the time after the warm-up; with an item limit, of the whole run. */
+/* The results of the time after the warm-up, or of the whole run if there is an item limit. */
 typedef struct h2_load_result {
     double seconds;
     uint64_t items;
-    uint64_t total;                 /* items of the whole run */
-    uint64_t checked;               /* samples that were compared */
-    double server_cpu;              /* seconds */
-    double load_cpu;                /* seconds, of the load's threads */
-    double others;                  /* processors that other programs used */
-    double p50_us, p99_us, p999_us; /* of roundtrips */
+    uint64_t total;    /* items of the whole run */
+    uint64_t checked;  /* samples that were compared */
+    double server_cpu; /* seconds */
+    double load_cpu;   /* seconds, of the load's threads */
+    double others;     /* number of processors that other programs used, on average */
+    double p50_us, p99_us, p999_us; /* percentiles of the roundtrip time */
 } h2_load_result;
 
 h2_load_result h2_load_run(const h2_load_options *options);

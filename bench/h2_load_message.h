@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages of Reverb's two streams for a load generator. They are built once; after that
- * only their keys change.
+/* The messages of InsertStream and SampleStream for the load generator. They are built once.
+ * After that only their keys change.
  *
- * An item is a chunk of one row of float32 and a trajectory of this row. The payloads of all
- * items are the same random numbers, except for the first eight bytes, which are the item's
- * key. So a client that samples an item can check that the bytes belong to it.
+ * An item is a chunk of one row of float32 and a trajectory of this row. The payload of an item
+ * begins with eight bytes, its key. The rest is the same random numbers in all items. So a
+ * client that samples an item can check that the bytes belong to it.
  *
- * Keys look random, but are consecutive numbers that h2_key() permutes; h2_key_number() is the
- * inverse. The highest bit of a key is set, so that each key takes ten bytes. */
+ * Keys look random. h2_key() computes them from consecutive numbers, and h2_key_number() is its
+ * inverse. The highest bit of a key is set, so that each key takes ten bytes as a varint. */
 #ifndef BENCH_H2_LOAD_MESSAGE_H
 #define BENCH_H2_LOAD_MESSAGE_H
 
@@ -16,18 +16,18 @@
 #include <stdint.h>
 
 enum {
-    H2_KEY_BYTES = 10,         /* of a serialised key */
-    H2_PREFIX_BYTES = 5,       /* of gRPC, before each message */
+    H2_KEY_BYTES = 10,         /* bytes of a serialised key */
+    H2_PREFIX_BYTES = 5,       /* bytes of the gRPC prefix of each message */
     H2_SHARE_FROM = 16 * 1024, /* payloads of this size and more are shared, not copied */
-    H2_PAYLOAD_OWN = 64,       /* bytes of these that are not shared: one line with the key */
-    H2_KEY_PLACES = 4,         /* how often the key of an item is in its message */
+    H2_PAYLOAD_OWN = 64, /* first bytes of such a payload, which are copied, with the key */
+    H2_KEY_PLACES = 4,   /* number of places in a message that have the key of an item */
 };
 
 uint64_t h2_key(uint64_t number);
 uint64_t h2_key_number(uint64_t key);
 
 /* Makes `bytes` (a multiple of 4) bytes of random floats in [0, 1), the same in every call. The
- * caller frees them. */
+ * caller must free them. */
 uint8_t *h2_payload_new(size_t bytes);
 
 /* A growing string of bytes. */
@@ -42,7 +42,7 @@ void h2_bytes_deinit(h2_bytes *bytes);
 typedef struct h2_shape {
     const uint8_t *payload; /* h2_payload_new(), borrowed for as long as messages are used */
     size_t payload_bytes;
-    size_t items;       /* in one message */
+    size_t items;       /* number of items in one message */
     size_t table_count; /* items go to the tables "t0", "t1", ... in turn; at least 1 */
 } h2_shape;
 
@@ -54,45 +54,48 @@ typedef struct h2_piece {
 
 /* Consecutive messages, each with its gRPC prefix. */
 typedef struct h2_batch {
-    h2_bytes own;      /* all bytes that are not shared */
-    size_t *key_at;    /* H2_KEY_PLACES offsets for each item; at the second it is no varint */
-    size_t item_count; /* in all messages */
+    h2_bytes own;   /* all bytes that are not shared */
+    size_t *key_at; /* H2_KEY_PLACES offsets in `own` for each item. At the second the key is in
+                       the payload, as eight bytes; at the others it is a varint */
+    size_t item_count; /* number of items in all messages */
     size_t message_count;
     h2_piece *pieces;
     size_t piece_count;
-    size_t size; /* of all pieces together */
+    size_t size; /* bytes of all pieces together */
 } h2_batch;
 
 /* Builds `messages` InsertStreamRequests of this shape. */
 void h2_batch_init_insert(h2_batch *batch, const h2_shape *shape, size_t messages);
 void h2_batch_deinit(h2_batch *batch);
 
-/* Sets the keys of the items to those of the numbers from `first` on. */
+/* Gives the items the keys h2_key(first), h2_key(first + 1), ... */
 void h2_batch_number(h2_batch *batch, uint64_t first);
 
 /* Appends one SampleStreamResponse with its prefix to `out`. Its `shape->items` samples are the
- * items from number `first` on. It contains the whole payload, even if that is shared. */
+ * items with the keys h2_key(first), h2_key(first + 1), ... The payload is copied, whatever its
+ * size. */
 void h2_append_sample_response(h2_bytes *out, const h2_shape *shape, uint64_t first);
 
-/* Appends a SampleStreamRequest with its prefix. */
+/* Appends a SampleStreamRequest for `samples` samples of a table, with its prefix. */
 void h2_append_sample_request(h2_bytes *out, size_t table, size_t samples);
 
-/* Reads a varint of at most ten bytes. Returns the address after it, or NULL if it does not end
- * before `end`. */
+/* Reads a varint of at most ten bytes. Returns the address after the varint, or NULL if the
+ * varint does not end before `end`. */
 const uint8_t *h2_read_varint(const uint8_t *at, const uint8_t *end, uint64_t *value);
 
 /* One field of a message. */
 typedef struct h2_field {
     unsigned number, type;
-    uint64_t value;      /* of a varint; the size of a bytes field */
-    const uint8_t *data; /* of a bytes or fixed-size field */
+    uint64_t value;      /* value of a varint, or size of a bytes field */
+    const uint8_t *data; /* the data of a bytes field or fixed-size field */
 } h2_field;
 
-/* Reads the next field. Returns the address after it, or NULL if it is incomplete. */
+/* Reads the next field. Returns the address after the field, or NULL if the field is
+ * incomplete. */
 const uint8_t *h2_read_field(const uint8_t *at, const uint8_t *end, h2_field *field);
 
-/* True if these bytes are a SampleEntry with one whole item of h2_batch_number(): chunk, key
- * and trajectory belong together, and every byte of the payload is correct. */
+/* Returns true if the bytes are a SampleEntry with one whole item of the load generator: chunk,
+ * key and trajectory belong together, and every byte of the payload is correct. */
 bool h2_sample_entry_ok(const uint8_t *data, size_t size, const h2_shape *shape);
 
 #endif

@@ -2,10 +2,10 @@
 /* One end of an HTTP/2 connection: a non-blocking socket, an nghttp2 session, and a queue of
  * bytes to be written. The load generator and the yardstick use it.
  *
- * Frames are queued until there is about a megabyte of them, or no more to send, and are then
- * written by one writev(): headers and small data from a buffer of the connection, large data
- * without a copy. Incoming bytes are read into one buffer of the thread. If the owner sets
- * place(), the bytes of a large message are read directly to their destination. */
+ * Frames are queued until they have about a megabyte, or until there is no more to send. One
+ * writev() then writes them: headers and small data from a buffer of the connection, large data
+ * without a copy. Incoming bytes are read into one buffer of the thread. If the owner of the
+ * peer sets place(), the bytes of a large message are read directly to their destination. */
 #ifndef BENCH_H2_LOAD_PEER_H
 #define BENCH_H2_LOAD_PEER_H
 
@@ -17,9 +17,9 @@
 
 enum {
     H2_FRAME_BYTES = 1 << 20,   /* the largest DATA frame that either side accepts */
-    H2_WINDOW_BYTES = 16 << 20, /* of a stream and of a connection */
+    H2_WINDOW_BYTES = 16 << 20, /* flow control window of a stream and of a connection */
     H2_SCRATCH_BYTES = 256 << 10,
-    H2_COPY_BYTES = 4096,      /* data of up to this size is copied */
+    H2_COPY_BYTES = 4096,      /* data of at most this size is copied */
     H2_COPY_FRAME = 128 << 10, /* the most bytes of a frame that are copied */
     H2_FRAME_PIECES = 128,     /* the most pieces of a frame that are not copied */
 };
@@ -31,14 +31,15 @@ struct h2_peer {
     nghttp2_session *session; /* its user data is the peer */
     void *owner;
 
-    /* Queues `size` bytes of a stream's data with h2_peer_put() and h2_peer_copy(), for which
-     * the owner's data source has set NGHTTP2_DATA_FLAG_NO_COPY. */
+    /* Must queue the next `size` bytes of a stream's data with h2_peer_put() and
+     * h2_peer_copy(). Called for data for which the owner's data source has set
+     * NGHTTP2_DATA_FLAG_NO_COPY. */
     void (*gather)(h2_peer *peer, int32_t stream, nghttp2_data_source *source, size_t size);
-    /* Called when all queued bytes have been written, so that the memory of h2_peer_put() may
-     * be reused. May be NULL. */
+    /* Called when all queued bytes have been written: the owner may now reuse the memory that
+     * it passed to h2_peer_put(). May be NULL. */
     void (*drained)(h2_peer *peer);
-    /* Returns the destination of the next bytes that arrive; {NULL, 0}: the thread's buffer.
-     * May be NULL. */
+    /* Returns the destination of the next bytes that arrive, or {NULL, 0} for the thread's
+     * buffer. May be NULL. */
     struct iovec (*place)(h2_peer *peer);
 
     struct iovec pieces[2 * H2_FRAME_PIECES + 8];
@@ -47,32 +48,34 @@ struct h2_peer {
     uint8_t *small;
     size_t small_used;
     uint64_t written; /* bytes since the beginning */
-    bool blocked;     /* the socket is full */
+    bool blocked;     /* the buffer of the socket is full */
 };
 
-/* Sets all fields above `pieces`. Takes the socket and sets its options. h2_peer_begin() makes
- * the session. */
+/* Initialises a peer and sets the options of its socket. The peer owns the socket. The session
+ * is made later, by h2_peer_begin(). */
 void h2_peer_init(h2_peer *peer, int fd, void *owner);
 void h2_peer_deinit(h2_peer *peer);
 
-/* Makes the callbacks with which a peer sends. The owner adds the callbacks that receive, makes
- * the sessions of its peers with them, and deletes them. */
+/* Makes the nghttp2 callbacks with which a peer sends. The owner must add the callbacks that
+ * receive, pass them all to h2_peer_begin(), and delete them at the end. */
 nghttp2_session_callbacks *h2_peer_callbacks(void);
 
 /* Makes the session and queues settings for large frames and windows. */
 void h2_peer_begin(h2_peer *peer, const nghttp2_session_callbacks *callbacks, bool server);
 
-/* Queue bytes in gather(): h2_peer_put() by reference, which must be valid until drained(),
- * h2_peer_copy() by value. A data source must not return more for one frame than H2_COPY_FRAME
- * and H2_FRAME_PIECES allow. */
+/* Queue bytes; gather() calls them. h2_peer_put() queues a reference, and the bytes must be
+ * valid until drained(). h2_peer_copy() queues a copy. A data source must not return more for
+ * one frame than H2_COPY_FRAME and H2_FRAME_PIECES allow. */
 void h2_peer_put(h2_peer *peer, const void *data, size_t size);
 void h2_peer_copy(h2_peer *peer, const void *data, size_t size);
 
-/* Writes until all is sent or the socket is full. False if the connection has ended. */
+/* Writes until all bytes are sent or the buffer of the socket is full. Returns false if the
+ * connection has ended. */
 bool h2_peer_write(h2_peer *peer);
 
-/* Reads what has arrived, at most a few megabytes, and passes it to the session. `scratch` has
- * H2_SCRATCH_BYTES. False if the connection has ended. */
+/* Reads the bytes that have arrived, at most a few megabytes, and passes them to the session.
+ * `scratch`, the thread's buffer, has H2_SCRATCH_BYTES bytes. Returns false if the connection
+ * has ended. */
 bool h2_peer_read(h2_peer *peer, uint8_t *scratch);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the samples in a stream of SampleStreamResponses that arrives in pieces of any size.
+/* Counts and checks the samples in a sequence of SampleStreamResponses. The bytes arrive in
+ * pieces of any size.
  *
- * It parses the messages down to the fields of an entry and skips the bytes of these. One entry
- * in `check_every` is collected and compared. */
+ * A message has entries, one for each sample. The contents of an entry are skipped, but one
+ * entry in `check_every` is collected and compared with the item that was inserted. */
 #ifndef BENCH_H2_LOAD_SAMPLES_H
 #define BENCH_H2_LOAD_SAMPLES_H
 
@@ -10,18 +11,19 @@
 
 typedef struct h2_samples {
     const h2_shape *shape;
-    uint32_t check_every; /* check one in this number of entries; 0: none */
+    uint32_t check_every; /* one entry in this number of entries is checked; 0: none */
     uint32_t until_check;
-    uint64_t count; /* samples that are complete */
+    uint64_t count; /* number of complete samples */
     uint64_t checked;
     size_t message_left; /* bytes left of the message that is being read */
     size_t entry_left;   /* bytes left of the entry that is being read */
     size_t skip;         /* bytes left of the field that is being skipped */
-    bool checking;       /* this entry is collected */
+    bool checking;       /* the present entry is collected */
     h2_bytes entry;
     uint8_t carry[24]; /* an incomplete prefix or tag */
     size_t carry_size;
-    bool wrong; /* the bytes are no such stream, or a sample is not what was inserted */
+    bool wrong; /* the bytes are not SampleStreamResponses, or a sample differs from the
+                   inserted item */
 } h2_samples;
 
 void h2_samples_init(h2_samples *samples, const h2_shape *shape, uint32_t check_every);

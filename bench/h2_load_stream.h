@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection of the load generator with its one stream: the messages to send, and what was
- * received. One thread uses it. */
+/* One connection of the load generator with its only stream: the messages to send, and the
+ * results. One thread uses it. */
 #ifndef BENCH_H2_LOAD_STREAM_H
 #define BENCH_H2_LOAD_STREAM_H
 
@@ -19,24 +19,24 @@ typedef struct h2_stream {
     const h2_load_options *options; /* with the defaults filled in */
     const h2_shape *shape;
     int32_t id;      /* HTTP/2 stream id */
-    uint64_t number; /* of the connection: the upper bits of its items' numbers */
+    uint64_t number; /* number of the connection: the upper bits of the numbers of its items */
     uint64_t sent;   /* items sent, or samples requested */
-    uint64_t limit;  /* the largest `sent` */
-    uint64_t ahead;  /* how many items may be unconfirmed */
+    uint64_t limit;  /* upper bound of `sent` */
+    uint64_t ahead;  /* the most unconfirmed items */
     uint64_t done;   /* items confirmed, or samples complete */
     bool may_fill;   /* another batch may be sent in this turn */
     bool stopping;   /* no new requests are sent */
-    bool ended;      /* we have half-closed the stream */
-    bool closed;     /* the server has closed it, too */
+    bool ended;      /* the load generator has half-closed the stream */
+    bool closed;     /* the server has closed the stream */
     bool deferred;   /* the session waits for nghttp2_session_resume_data() */
     bool wants_out;  /* the thread polls until the socket is writable */
     int status;      /* gRPC status; -1: none yet */
     char message[120];
 
-    h2_batch batch; /* inserts */
+    h2_batch batch; /* messages with inserts */
     size_t piece, piece_at;
     size_t batch_left;     /* bytes not yet queued */
-    uint64_t *outstanding; /* a bit for each of the last H2_OUTSTANDING items */
+    uint64_t *outstanding; /* one bit for each of the last H2_OUTSTANDING items: unconfirmed */
     h2_bytes answer;       /* an incomplete message */
 
     h2_bytes request; /* one SampleStreamRequest */
@@ -48,27 +48,28 @@ typedef struct h2_stream {
     size_t latency_count, latency_capacity;
 } h2_stream;
 
-/* Makes the callbacks for the sessions of streams. The caller deletes them. */
+/* Makes the callbacks for the sessions of streams. The caller must delete them. */
 nghttp2_session_callbacks *h2_stream_callbacks(void);
 
-/* Connects and begins the call. Borrows `options`, `shape` and `callbacks`. Ends the program if
- * it cannot connect. */
+/* Connects and begins the call of InsertStream or SampleStream. Borrows `options`, `shape` and
+ * `callbacks`. If it cannot connect, it ends the program. */
 void h2_stream_init(h2_stream *stream, uint64_t number, const h2_load_options *options,
                     const h2_shape *shape, const nghttp2_session_callbacks *callbacks);
 void h2_stream_deinit(h2_stream *stream);
 
-/* Reads, checks and writes. False when the call or the connection has ended. */
+/* Reads and checks responses and writes requests. Returns false when the call or the connection
+ * has ended. */
 bool h2_stream_turn(h2_stream *stream, bool readable, uint8_t *scratch);
 
-/* True if the stream can continue in its next turn; otherwise it waits for its peer. */
+/* Returns true if the stream can continue now, and false if it must wait for the server. */
 bool h2_stream_wants_turn(const h2_stream *stream);
 
-/* True if the call has ended correctly: all items confirmed, all samples received, status OK.
- */
+/* Returns true if the call has ended correctly: all items confirmed, all samples received,
+ * status OK. */
 bool h2_stream_ok(const h2_stream *stream);
 
-/* Appends the first bytes of a client: preface, settings, and, if `with_call`, the beginning of
- * an InsertStream. */
+/* Appends the first bytes of a client: preface and settings. If `with_call`, also appends the
+ * beginning of an InsertStream. */
 void h2_stream_opening(h2_bytes *out, bool with_call);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A K-ary sum tree in plain C for any K that is a power of two, as in section IV-C of Zhang et
- * al. (2021), with float64 sums. Siblings are adjacent. If they fill a cache line, they start
- * at one. For the sweep over K of figure 9 of the paper. */
+ * al. (2021), with float64 sums. Siblings are adjacent. If K siblings fill a cache line, they
+ * start at the beginning of a line. The benchmark uses it to compare values of K, as in figure
+ * 9 of the paper. */
 #ifndef BENCH_KARY_H
 #define BENCH_KARY_H
 
@@ -11,8 +12,8 @@ enum { KARY_MAX_LEVELS = 32 };
 
 typedef struct kary_tree {
     unsigned shift;                  /* K = 1 << shift */
-    int level_count;                 /* level 0 has the leaves, the last level a single group */
-    double *levels[KARY_MAX_LEVELS]; /* padded to whole groups of K */
+    int level_count;                 /* level 0 has the leaves; the last level has one group */
+    double *levels[KARY_MAX_LEVELS]; /* each padded to whole groups of K entries */
     size_t group_counts[KARY_MAX_LEVELS];
 } kary_tree;
 

@@ -9,8 +9,8 @@
 
 typedef struct server_idle {
     size_t connections;
-    double bytes; /* of the server's memory, for each connection */
-    double cpu;   /* share of one processor, of all connections together */
+    double bytes; /* bytes of the server's memory per connection */
+    double cpu;   /* processor time per second that all connections together cost */
 } server_idle;
 
 /* Opens `connections` connections, or as many as the limit of open files allows. If
@@ -19,7 +19,8 @@ typedef struct server_idle {
 server_idle server_idle_measure(const server_process *process, size_t connections,
                                 bool with_call, double seconds);
 
-/* Raises the limit of open files as far as possible. Call it before the first server starts. */
+/* Raises the limit of open files as far as possible. The caller must call it before the first
+ * server starts. */
 void server_idle_raise_limit(void);
 
 #endif

@@ -9,12 +9,13 @@
 
 typedef struct server_ours_options {
     size_t table_count;
-    int64_t max_size; /* of all tables together */
+    int64_t max_size; /* items of all tables together */
     size_t loops;
-    int port; /* 0: any */
+    int port; /* 0: any free port */
 } server_ours_options;
 
-/* Starts the server on 127.0.0.1 and returns the port. It runs until the process ends. */
+/* Starts the server on 127.0.0.1 and returns the port. The server runs until the process ends.
+ */
 int server_ours_start(const void *options);
 
 #endif

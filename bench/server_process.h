@@ -9,8 +9,8 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* Divides our processors: half for the server, half for the load. If there is only one, both
- * use it. */
+/* The processors of this process, divided: half for the server, half for the load. If there is
+ * only one processor, both use it. */
 typedef struct server_cpus {
     cpu_set_t serve, load;
     size_t serve_count, load_count;
@@ -21,11 +21,12 @@ server_cpus server_cpus_get(void);
 typedef struct server_process {
     pid_t pid;
     int port;
-    clockid_t cpu; /* clock of the processor time that it has used */
+    clockid_t cpu; /* CPU clock of the process */
 } server_process;
 
 /* Runs `start` in a new process, which runs until server_process_stop() or until this process
- * ends. `start` returns a port, or ends the process. Call it while there is only one thread. */
+ * ends. `start` returns a port, or ends the process. The caller must call it while this process
+ * has only one thread. */
 void server_process_start(server_process *process, const server_cpus *cpus,
                           int (*start)(const void *arg), const void *arg);
 void server_process_stop(server_process *process);

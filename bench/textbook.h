@@ -3,7 +3,7 @@
  *
  *   nodes   [ - | 1 | 2 3 | 4 5 6 7 | leaf 0, leaf 1, ... ]     children of n: 2n and 2n + 1
  *
- * The baseline of the benchmarks, with memory from calloc(). */
+ * It is the baseline of the benchmarks. Its memory comes from calloc(). */
 #ifndef BENCH_TEXTBOOK_H
 #define BENCH_TEXTBOOK_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A straightforward replay table, the baseline of bench_table: a chained hash map from key to
- * item, a malloc() for each item, a linked list for the order of eviction, the textbook sum
- * tree for sampling, a refcounted payload, and one mutex that is locked for every operation on
+/* A straightforward replay table, the baseline of bench_table. It has a chained hash map from
+ * key to item, a malloc() for each item, a linked list for the order of eviction, the textbook
+ * sum tree for sampling, and refcounted payloads. One mutex is locked for every operation on
  * one item. */
 #ifndef BENCH_USUAL_H
 #define BENCH_USUAL_H
@@ -33,7 +33,7 @@ typedef struct usual_sample {
     double priority, probability;
     int64_t table_size, inserted_at_ns;
     int times_sampled;
-    usual_payload *payload; /* a reference */
+    usual_payload *payload; /* a reference, which the caller owns */
 } usual_sample;
 
 typedef struct usual_table {
@@ -136,7 +136,7 @@ static inline int64_t usual_wall_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Takes the reference to `payload`. */
+/* Takes the caller's reference to `payload`. */
 static inline void usual_insert(usual_table *t, uint64_t key, double priority,
                                 usual_payload *payload)
 {

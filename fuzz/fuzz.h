@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions that all fuzz targets share.
  *
- * A target is one function over bytes. It must not keep state that could change its result for
- * the next input. Contexts and buffers are kept for speed, and cleared. */
+ * A target is one function, which gets the bytes of one input. It must not keep state that
+ * could change its result for the next input. Targets keep contexts and buffers for speed, and
+ * clear them. */
 #ifndef RP_FUZZ_H
 #define RP_FUZZ_H
 
@@ -11,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The entry point: libFuzzer calls it, or replay_main.c. Returns 0. */
+/* The entry point of a target, called by libFuzzer or by replay_main.c. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* More than this is never decoded, so that an input takes microseconds. */
+/* A target decodes at most this many bytes of an input, so that an input takes microseconds. */
 enum { FUZZ_MAX_BYTES = 1 << 16 };
 
 /* Aborts if the condition is false, in every build. */
@@ -23,7 +24,7 @@ static inline void fuzz_check(int condition)
     if (!condition) abort();
 }
 
-/* Takes numbers from the front of the input. When it is used up, they are 0. */
+/* Reads numbers from the front of the input. When the input is used up, the numbers are 0. */
 typedef struct fuzz_input {
     const uint8_t *at, *end;
 } fuzz_input;

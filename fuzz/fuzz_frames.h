@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the bytes of an HTTP/2 peer without nghttp2: whole frames, and headers without
- * compression. */
+/* Writes the bytes that an HTTP/2 peer sends, without nghttp2: whole frames, and headers
+ * without compression. */
 #ifndef RP_FUZZ_FRAMES_H
 #define RP_FUZZ_FRAMES_H
 
@@ -19,7 +19,7 @@ enum {
 };
 enum { FLAG_END_STREAM = 1, FLAG_ACK = 1, FLAG_END_HEADERS = 4 };
 
-/* Bytes to be sent, in a buffer of fixed size. What does not fit is left out. */
+/* Bytes to be sent, in a buffer of fixed size. Bytes that do not fit are dropped. */
 typedef struct fuzz_bytes {
     uint8_t data[1 << 17];
     size_t size;
@@ -56,7 +56,7 @@ static inline void fuzz_put_frame(fuzz_bytes *b, unsigned type, unsigned flags, 
     fuzz_put(b, data, size);
 }
 
-/* Appends the preface and empty settings. */
+/* Appends the preface of a client and empty settings. */
 static inline void fuzz_put_greeting(fuzz_bytes *b)
 {
     fuzz_put(b, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An allocator for fuzz targets. It counts the blocks that are in use, checks the sizes that
- * are passed to free, and fails when the input says so. One thread. */
+/* An allocator for fuzz targets. It counts the blocks in use, checks the size when a block is
+ * freed, and fails where the input chooses. Not thread-safe. */
 #ifndef RP_FUZZ_MEMORY_H
 #define RP_FUZZ_MEMORY_H
 
@@ -24,8 +24,8 @@ static inline void fuzz_pool_put(void *block, size_t size)
 
 typedef struct fuzz_memory {
     size_t live, live_bytes;
-    size_t until;  /* allocations that succeed before one fails */
-    size_t failed; /* so far */
+    size_t until;  /* number of allocations that succeed before one fails */
+    size_t failed; /* number of allocations that have failed so far */
     bool fails;    /* whether an allocation fails at all */
     bool for_good; /* after the first failure all allocations fail */
 } fuzz_memory;

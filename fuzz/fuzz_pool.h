@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A memory pool for the programs of the fuzzing engine. Without it, the sanitizer's allocator
- * and the engine's hooks on it would cost a fifth of the time.
+/* A memory pool for targets that run in the fuzzing engine. Without the pool, the sanitizer's
+ * allocator and the engine's hooks on it would cost a fifth of the time.
  *
- * The pool hides no errors. The memory around a block and in a freed block is poisoned. Of each
- * size, the block that was freed first is reused first, after some others were freed. But a
- * report does not say where a block was allocated and freed; replay_<target>, which does not
- * use the pool, does. One thread. */
+ * The pool hides no errors: the memory around a block and in a freed block is poisoned. Of each
+ * size, the block that was freed first is reused first, after some others were freed. A report
+ * does not say where a block was allocated and freed. The program replay_<target> does not use
+ * the pool, so its reports say this. Not thread-safe. */
 #ifndef RP_FUZZ_POOL_H
 #define RP_FUZZ_POOL_H
 
@@ -16,9 +16,9 @@
 enum {
     FUZZ_POOL_CLASSES = 14,
     FUZZ_POOL_SMALLEST = 64, /* block size of the first class; it doubles with each class */
-    FUZZ_POOL_RING = 1024,   /* freed blocks that a class keeps */
+    FUZZ_POOL_RING = 1024,   /* number of freed blocks that a class keeps */
     FUZZ_POOL_MARGIN = 16,   /* at least this many poisoned bytes after a block */
-    FUZZ_POOL_FILLED = 4096, /* bytes of a new block that are filled with a pattern */
+    FUZZ_POOL_FILLED = 4096, /* the most bytes of a new block that are filled with a pattern */
 };
 
 typedef struct fuzz_pool_class {

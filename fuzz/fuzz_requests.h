@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Valid requests for fuzz targets. The input may choose all of their numbers. Names of tables
- * have one letter. */
+/* Valid requests for fuzz targets. The input chooses the numbers in the requests. A table name
+ * has one letter. */
 #ifndef RP_FUZZ_REQUESTS_H
 #define RP_FUZZ_REQUESTS_H
 
@@ -8,7 +8,8 @@
 #include "chunk/protobuf.h"
 #include "fuzz.h"
 
-/* A message, or a part of one, that is being built. What does not fit is left out. */
+/* A message, or a part of a message, that is being built. Fields that do not fit are dropped.
+ */
 typedef struct fuzz_message {
     uint8_t data[1 << 15];
     size_t size;
@@ -44,8 +45,8 @@ static inline void fuzz_message_double(fuzz_message *m, uint32_t number, double 
 
 enum { FUZZ_CHUNK_KEYS = 8, FUZZ_CHUNK_KINDS = 3, FUZZ_CHUNK_ROWS = 3, FUZZ_CHUNK_BIG = 1500 };
 
-/* Chunks of one column: 3 rows of int32[2] stored, the same compressed, and 3 rows of
- * int32[1500], which are sent without a copy. Made once. */
+/* Chunks of one column, made once. There are three kinds: 3 rows of int32[2] not compressed,
+ * the same rows compressed, and 3 rows of int32[1500], which are sent without a copy. */
 typedef struct fuzz_chunks {
     rp_chunk *chunks[FUZZ_CHUNK_KINDS][FUZZ_CHUNK_KEYS];
 } fuzz_chunks;
@@ -138,7 +139,8 @@ static inline void fuzz_put_insert(fuzz_message *out, fuzz_input *in, const fuzz
     for (int i = 0; i < (how >> 4 & 7); i++) fuzz_message_varint(out, 3, fuzz_byte(in));
 }
 
-/* Requests of every other kind for the table 't'. `table_at` is the offset of the name. */
+/* Requests of every kind except InsertStream, for the table 't'. `table_at` is the offset of
+ * the name; 0: the request has no name. */
 static const struct fuzz_template {
     const char *path, *bytes;
     size_t size, table_at;
@@ -183,7 +185,7 @@ static const struct fuzz_template {
 
 enum { FUZZ_TEMPLATES = sizeof fuzz_templates / sizeof fuzz_templates[0] };
 
-/* Appends a request of that kind. The input may change one byte of it. */
+/* Sets `out` to the template with the number `which`. The input may change one byte. */
 static inline void fuzz_put_template(fuzz_message *out, fuzz_input *in, size_t which,
                                      char table)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes seeds: what the parts of make_seeds share. */
+/* Functions that the source files of make_seeds share. The program make_seeds writes seeds: the
+ * first inputs of the fuzz targets. */
 #ifndef RP_FUZZ_SEEDS_H
 #define RP_FUZZ_SEEDS_H
 
@@ -7,9 +8,9 @@
 
 /* Saves a seed of a fuzz target. */
 void seeds_save(const char *target, const char *name, const void *data, size_t size);
-/* Saves bytes that are given in hex. Blanks are ignored. */
+/* Saves a seed that is given in hex. Blanks in `hex` are ignored. */
 void seeds_save_hex(const char *target, const char *name, const char *hex);
-/* Fills `data`: with zeroes (kind 0), a pattern (1) or noise (2). */
+/* Fills `data` with zeroes (kind 0), a pattern (kind 1) or noise (kind 2). */
 void seeds_fill(uint8_t *data, size_t size, int kind);
 /* Saves the seeds of formats on disk: records, segments, the journal, images and manifests. */
 void seeds_save_disk(void);

@@ -11,22 +11,24 @@
 
 RP_BEGIN_DECLS
 
-/* One function that allocates, resizes and frees. Any thread may call it.
+/* One function that allocates, resizes and frees. The library calls it from several threads, so
+ * it must be thread-safe.
  *
  *   ptr == NULL            allocate new_size bytes
  *   new_size == 0          free ptr (which holds old_size bytes, exactly); the result is
  *                          ignored
  *   otherwise              resize ptr from old_size to new_size bytes, keeping the contents
  *
- * Returns memory aligned for any type, or NULL, in which case ptr stays as it was. */
+ * The function must return memory aligned for any type. If it fails, it must return NULL and
+ * leave the block at ptr unchanged. */
 typedef struct rp_allocator {
     void *(*resize)(void *ctx, void *ptr, size_t old_size, size_t new_size);
     void *ctx;
 } rp_allocator;
 
-/* The allocator of the process. Small blocks come from a pool of the library, which is faster
- * than malloc() and uses huge pages; large blocks come from the C library. The pool keeps at
- * most as much unused memory as is in use. Static. */
+/* Returns the allocator of the process. Small blocks come from a pool of the library, which is
+ * faster than malloc() and uses huge pages; large blocks come from the C library. The pool
+ * keeps at most as much unused memory as is in use. Static. */
 RP_API const rp_allocator *rp_allocator_default(void);
 
 RP_END_DECLS

@@ -11,14 +11,14 @@
  *   sampler.h             read items, one by one or in stacked batches
  *
  * Several servers are shards of the same tables. Writers spread items over the shards. Samplers
- * draw from each shard in proportion to the weight of its table, so each item is as likely as
- * if one table had all items. Priority updates and deletes go to all shards. A shard that
- * cannot be reached is left out until it is back; calls do not wait for it unless all shards
- * are away.
+ * draw from each shard in proportion to the total weight of its table, so the probability of an
+ * item is the same as if one table had all items. Priority updates and deletes go to all
+ * shards. A shard that cannot be reached is skipped until it is back. Calls wait only if no
+ * shard can be reached.
  *
  * After fork() the child may use its clients: they open new connections. Writers, samplers and
- * batches belong to the parent: in the child their calls return RP_PRECONDITION, and they can
- * be freed. */
+ * batches belong to the parent. The child can only free them: all other calls on them return
+ * RP_PRECONDITION. */
 #ifndef REPRISE_CLIENT_H
 #define REPRISE_CLIENT_H
 
@@ -38,35 +38,35 @@ typedef enum rp_spread {
 /* Zero-initialise it; everything has a default. Strings are copied. */
 typedef struct rp_client_options {
     const rp_allocator *alloc;    /* NULL: the default. The struct is copied */
-    bool tls;                     /* implied by any of the three files below */
+    bool tls;                     /* use TLS; implied if one of the three files below is set */
     const char *ca_file;          /* PEM, trusted authorities; NULL: those of the system */
     const char *certificate_file; /* PEM, the client's certificate */
     const char *key_file;
-    const char *server_name;    /* name that the server's certificate must have; NULL: the host
-                                   connected to */
-    const char *token;          /* a bearer token, not empty; NULL: none is sent */
-    int64_t connect_timeout_ms; /* of one attempt; 0: 10,000 */
-    int64_t retry_min_ms;       /* first backoff; doubles, with jitter; 0: 10 */
+    const char *server_name; /* name that the server's certificate must have; NULL: the host in
+                                the address */
+    const char *token;       /* a bearer token, not empty; NULL: none is sent */
+    int64_t connect_timeout_ms; /* timeout of one attempt; 0: 10,000 */
+    int64_t retry_min_ms;       /* first backoff; doubles at each retry, with jitter; 0: 10 */
     int64_t retry_max_ms;       /* longest backoff; 0: 2,000 */
-    int64_t ping_ms;            /* a server that is silent for so long while calls are open is
-                                   sent a ping; 0: 30,000 */
-    int64_t ping_timeout_ms;    /* without a response for so long, the connection is closed, and
-                                   another one is attempted; 0: 20,000 */
-    size_t message_bytes;       /* largest response accepted; 0: 512 MiB */
-    size_t item_bytes;          /* largest item accepted from a server, decoded; 0: 1 GiB */
-    size_t batch_bytes;         /* largest batch, decoded; 0: half of the machine's memory */
+    int64_t ping_ms; /* if calls are open and the server is silent for this long, the client
+                        sends a ping; 0: 30,000 */
+    int64_t ping_timeout_ms; /* if the response to a ping takes longer, the client closes the
+                                connection and reconnects; 0: 20,000 */
+    size_t message_bytes;    /* largest response accepted; 0: 512 MiB */
+    size_t item_bytes;       /* largest item accepted from a server, decoded; 0: 1 GiB */
+    size_t batch_bytes;      /* largest batch, decoded; 0: half of the machine's memory */
     rp_spread spread;
     bool shared_memory_off; /* on a Unix socket: do not map the server's shared memory */
-    uint64_t seed;          /* for keys and the choice of shards; 0: from the system */
-    rp_durable *durable;    /* for rp_client_local(): writes the checkpoints of the store.
-                               Borrowed; must outlive the client. NULL: no checkpoints */
+    uint64_t seed;          /* of the random keys and choices of shards; 0: from the system */
+    rp_durable *durable; /* for rp_client_local(): the rp_durable that writes checkpoints of the
+                            store. Borrowed; must outlive the client. NULL: no checkpoints */
 } rp_client_options;
 
 /* Creates a client of the servers at `addresses`, separated by commas: "host:port",
  * "[::1]:port", "unix:/path". A host name with several addresses is one server: its addresses
  * are tried in turn. "dns:name:port" makes every address of the name a shard. Returns owned.
- * RP_INVALID (an address or option is wrong; the text says why), RP_NOT_FOUND (a file does not
- * exist, or a dns: name has no addresses), RP_NO_RESOURCE. */
+ * RP_INVALID (a wrong address or option; the text has the reason), RP_NOT_FOUND (a file does
+ * not exist, or a dns: name has no addresses), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_client_new(const char *addresses,
                                             const rp_client_options *options, rp_client **out,
                                             rp_error *err);
@@ -76,7 +76,7 @@ RP_API RP_NODISCARD rp_status rp_client_new(const char *addresses,
 RP_API RP_NODISCARD rp_status rp_client_local(rp_store *store, const rp_client_options *options,
                                               rp_client **out, rp_error *err);
 
-/* Frees a client. Its writers and samplers must have been freed, and no call may be in
+/* Frees a client. The caller must first free its writers and samplers, and no call may be in
  * progress. NULL is fine. */
 RP_API void rp_client_free(rp_client *client);
 
@@ -85,25 +85,26 @@ RP_API void rp_client_free(rp_client *client);
 RP_API void rp_client_give_up(rp_client *client);
 
 /* The library prints nothing while a call waits. A program that wants to report a long wait
- * calls with a deadline (rp_wait_ms(2000)), and after RP_DEADLINE asks this function,
- * rp_sampler_why() or rp_trajectory_writer_why(), and calls again.
+ * makes the call with a deadline, such as rp_wait_ms(2000). After RP_DEADLINE it prints the
+ * text of this function, of rp_sampler_why() or of rp_trajectory_writer_why(), and repeats the
+ * call.
  *
  * Writes why calls cannot reach a shard now: its address and the reason, cut to fit `size`
- * (>= 1). Writes "" if the client has a connection to the shard; before the first call it has
- * none, since this does no I/O. Returns how many calls that went to all shards have ignored
- * this shard so far. Safe from any thread. */
+ * bytes (at least 1). Writes "" if the client has a connection to the shard. This function does
+ * no I/O, so before the first call there is no connection. Returns how many calls to all shards
+ * have skipped this shard so far. */
 RP_API uint64_t rp_client_why_away(rp_client *client, size_t shard, char *text, size_t size);
 
 RP_API size_t rp_client_shard_count(const rp_client *client);
-/* Returns the address of a shard as it was given, "local" for a store. Valid as long as the
- * client. */
+/* Returns the address of a shard as it was given, or "local" for a store of this process. Valid
+ * as long as the client. */
 RP_API const char *rp_client_shard_address(const rp_client *client, size_t shard);
 
 /* Statuses of all calls below: RP_DEADLINE and RP_CANCELLED (the wait ended), RP_UNAVAILABLE
  * (no connection; the text names address and reason), RP_DENIED, RP_UNAUTHENTICATED, and those
- * that each call names. A call goes to every shard and returns the first error other than
- * RP_UNAVAILABLE. Shards that cannot be reached are ignored (rp_client_why_away() counts these
- * calls), but if no shard can be reached, the call returns RP_UNAVAILABLE. */
+ * in the comment on the call. A call goes to every shard and returns the first error other than
+ * RP_UNAVAILABLE. It skips shards that cannot be reached, and rp_client_why_away() counts this.
+ * If no shard can be reached, the call returns RP_UNAVAILABLE. */
 
 /* One table of one shard. A Reverb server does not report bytes, waiting calls or the weight of
  * a prioritized table: these are 0. */
@@ -123,8 +124,8 @@ typedef struct rp_client_tables {
 RP_API RP_NODISCARD rp_status rp_client_get_tables(rp_client *client, rp_wait wait,
                                                    rp_client_tables **out, rp_error *err);
 /* Gets one table: an entry for each shard that has it, at least one. Returns owned:
- * rp_client_tables_free(). RP_NOT_FOUND: no shard that can be reached has it. As with every
- * call of this header, the text then lists the tables that exist. */
+ * rp_client_tables_free(). RP_NOT_FOUND: no shard that can be reached has the table. As with
+ * every call of this header, the text then lists the tables that exist. */
 RP_API RP_NODISCARD rp_status rp_client_get_table(rp_client *client, const char *table,
                                                   rp_wait wait, rp_client_tables **out,
                                                   rp_error *err);
@@ -157,7 +158,7 @@ RP_API void rp_client_text_free(rp_client *client, char *text); /* NULL is fine 
 /* The durability of one shard. */
 typedef struct rp_client_durability {
     size_t shard;
-    bool is_durable; /* false: data is in memory only, or this is a Reverb server */
+    bool is_durable; /* false: the data is in memory only, or the shard is a Reverb server */
     rp_durable_info info;
 } rp_client_durability;
 
@@ -168,8 +169,8 @@ RP_API RP_NODISCARD rp_status rp_client_get_durability(rp_client *client,
                                                        size_t capacity, size_t *count,
                                                        rp_wait wait, rp_error *err);
 
-/* The calls from here on work with reprise servers and local stores only: a Reverb server gives
- * RP_UNIMPLEMENTED. */
+/* The calls from here on work with reprise servers and stores of this process. With a Reverb
+ * server they return RP_UNIMPLEMENTED. */
 
 /* Creates a table. RP_EXISTS, RP_INVALID. */
 RP_API RP_NODISCARD rp_status rp_client_create_table(rp_client *client,
@@ -196,11 +197,11 @@ RP_API RP_NODISCARD rp_status rp_client_resume_table(rp_client *client, const ch
  * items of its groups, or an operation that puts or reserves a group, as an insert. */
 typedef struct rp_client_waiting {
     size_t shard;
-    char table[128]; /* cut to fit */
-    char client[64]; /* address of the caller, "this process" for the server's own; cut to fit;
-                        empty: not known */
-    uint64_t client_id; /* its connection, as in rp_client_connection; 0: the server's own
-                           process, or not known */
+    char table[128];    /* cut to fit */
+    char client[64];    /* address of the caller, or "this process" if the server's own process
+                           called; cut to fit; empty: not known */
+    uint64_t client_id; /* id of the caller's connection, as in rp_client_connection; 0: the
+                           server's own process, or not known */
     rp_waiting waiting;
 } rp_client_waiting;
 
@@ -208,8 +209,8 @@ typedef struct rp_client_waiting {
 typedef struct rp_client_blocked {
     rp_client_waiting *calls; /* memory of the caller; may be NULL if `capacity` is 0 */
     size_t capacity;
-    size_t count; /* calls described, at most `capacity` */
-    size_t total; /* blocked calls, described or not */
+    size_t count; /* number of calls described, at most `capacity` */
+    size_t total; /* number of all blocked calls, described or not */
 } rp_client_blocked;
 
 /* Describes the blocked calls of a table, or of rollouts if no table has the name (NULL: of all
@@ -222,25 +223,25 @@ RP_API RP_NODISCARD rp_status rp_client_why_blocked(rp_client *client, const cha
 /* A connection of a server. */
 typedef struct rp_client_connection {
     size_t shard;
-    uint64_t id;       /* no other connection of this server gets it */
-    char address[64];  /* of the peer; this and the next two are cut to fit */
-    char role[16];     /* of the credentials of its last call: none, read, write, admin */
+    uint64_t id;       /* no other connection of this server gets this id */
+    char address[64];  /* of the peer. The address and the next two texts are cut to fit */
+    char role[16];     /* by the credentials of its last call: none, read, write or admin */
     char protocol[16]; /* HTTP/2, HTTP/1.1, shared memory; new: not known yet */
-    int64_t open_ms;   /* how long it has been open */
+    int64_t open_ms;   /* time that the connection has been open */
     uint64_t calls, bytes_in, bytes_out;
-    bool is_caller; /* it is the connection of this call */
+    bool is_caller; /* this call uses the connection */
 } rp_client_connection;
 
 /* A list of connections. The caller sets `list` and `capacity`. */
 typedef struct rp_client_connections {
     rp_client_connection *list; /* memory of the caller; may be NULL if `capacity` is 0 */
     size_t capacity;
-    size_t count; /* connections described, at most `capacity` */
-    size_t total; /* connections, described or not: at least `count` */
+    size_t count; /* number of connections described, at most `capacity` */
+    size_t total; /* number of all connections, described or not */
 } rp_client_connections;
 
-/* Lists the connections, shard by shard; those of a shard begin with the newest. A server
- * describes 1,000 at most. A store of this process has none. `out->count` and `out->total` are
+/* Lists the connections, shard by shard, the newest of a shard first. A server describes at
+ * most 1,000. A store of this process has no connections. `out->count` and `out->total` are
  * written on RP_OK only. */
 RP_API RP_NODISCARD rp_status rp_client_get_connections(rp_client *client,
                                                         rp_client_connections *out,

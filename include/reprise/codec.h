@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compression of the chunks that writers make of the rows of a column. */
+/* Compression of chunks. A chunk is a block of consecutive rows of one or more columns. Writers
+ * make chunks and send them to a server. */
 #ifndef REPRISE_CODEC_H
 #define REPRISE_CODEC_H
 
@@ -20,8 +21,9 @@ RP_API const char *rp_codec_name(rp_codec codec);
 
 typedef struct rp_chunk_options {
     rp_codec codec;
-    int level;  /* level of zstd; 0: the default of zstd */
-    bool delta; /* store integer columns whose rows have rank >= 1 as row differences */
+    int level;  /* compression level of zstd; 0: the default of zstd */
+    bool delta; /* store each row of an integer column as its difference from the previous row;
+                   applies if the rows have rank >= 1 */
 } rp_chunk_options;
 
 RP_END_DECLS

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Offline tools for data directories: inspect, verify, dump, salvage, import and export,
- * without a server.
+/* Offline tools for data directories (durable.h): inspect, verify, dump, salvage, import and
+ * export, without a server.
+ *
+ * A data directory has segments (files of chunks and items), checkpoints (each a manifest,
+ * which refers to records of segments) and a journal of the changes after a checkpoint. Each
+ * change has a number, its LSN. The file CURRENT names the live checkpoint: the one that a
+ * server would load.
  *
  * No call changes the directory or checkpoint that it reads, or takes its lock. While a server
- * uses a directory, the result is no consistent snapshot: files come and go, and the newest may
- * look torn. rp_data_locked_by() tells whether a process uses the directory.
+ * uses a directory, the result is not a consistent snapshot: files appear and disappear, and
+ * the newest may look torn. rp_data_locked_by() returns the process that uses a directory.
  *
- * Paths are resolved in the process of the caller. Any thread may call; callbacks run on the
- * thread of the call. */
+ * Paths are resolved in the process of the caller. Every call is safe from any thread.
+ * Callbacks run on the calling thread. */
 #ifndef REPRISE_DATA_H
 #define REPRISE_DATA_H
 
@@ -15,28 +20,27 @@
 
 RP_BEGIN_DECLS
 
-/* Returns the id of the process that uses the directory; 0: none; -1: a process whose id is
+/* Returns the id of the process that uses the directory, 0 if there is none, or -1 if the id is
  * unknown. */
 RP_API int64_t rp_data_locked_by(const char *directory);
 
 typedef enum rp_data_kind {
-    RP_DATA_CURRENT = 1,    /* names the live checkpoint: the one that a server would load */
-    RP_DATA_CHECKPOINT = 2, /* a manifest */
+    RP_DATA_CURRENT = 1,    /* the file CURRENT */
+    RP_DATA_CHECKPOINT = 2, /* the manifest of a checkpoint */
     RP_DATA_SEGMENT = 3,    /* chunks and items, to which checkpoints refer */
-    RP_DATA_JOURNAL = 4,    /* changes, each with a number: its LSN */
-    RP_DATA_RUNS = 5,       /* the runs that programs report */
-    RP_DATA_OTHER = 6,      /* in quarantine, a temporary file, or an unknown file */
-    RP_DATA_ROLLOUTS = 7,   /* the rollouts of a checkpoint */
+    RP_DATA_JOURNAL = 4,    /* a part of the journal */
+    RP_DATA_RUNS = 5,       /* runs of programs (runs.h) */
+    RP_DATA_OTHER = 6,      /* a file in quarantine, a temporary file, or an unknown file */
+    RP_DATA_ROLLOUTS = 7,   /* the rollouts (rollouts.h) of a checkpoint */
 } rp_data_kind;
 
 typedef enum rp_data_state {
     RP_DATA_FINE = 0,
-    RP_DATA_OPEN = 1,    /* fine, and not sealed: it was being written */
-    RP_DATA_TORN = 2,    /* its end is incomplete; no acknowledged change is lost */
+    RP_DATA_OPEN = 1,    /* fine, but not sealed: its writer has not closed it */
+    RP_DATA_TORN = 2,    /* the end of the file is incomplete; no acknowledged change is lost */
     RP_DATA_DAMAGED = 3, /* `problem` has the reason */
-    RP_DATA_UNUSED = 4,  /* neither a checkpoint nor the journal needs it */
-    RP_DATA_JOURNALLED =
-        5, /* a segment that no checkpoint needs, but changes in the journal may */
+    RP_DATA_UNUSED = 4,  /* neither a checkpoint nor the journal needs the file */
+    RP_DATA_JOURNALLED = 5, /* a segment that only changes in the journal may need */
 } rp_data_state;
 
 enum { RP_DATA_PATH_BYTES = 96 };
@@ -45,44 +49,47 @@ typedef struct rp_data_file {
     rp_data_kind kind;
     rp_data_state state;
     char path[RP_DATA_PATH_BYTES]; /* below the directory */
-    uint64_t number; /* number of the checkpoint or segment; first LSN of the journal file */
+    uint64_t number; /* number of the checkpoint or segment; of a journal file, its first LSN */
     uint64_t bytes;
     int64_t age_ns;               /* time since the last write; -1: unknown */
-    uint64_t records, good_bytes; /* if `thorough`: number of good records, end of the last */
-    bool current;                 /* checkpoint: it is the live one */
-    uint64_t tables, items, lsn;  /* checkpoint; lsn: of the last change in it */
-    uint64_t rollouts;            /* checkpoint, or the file of its rollouts: how many */
-    uint64_t live_bytes;          /* segment: bytes that the live checkpoint needs, roughly */
-    uint64_t last_lsn;            /* journal, if `thorough` */
+    uint64_t records, good_bytes; /* if `thorough`: number of good records, and the offset at
+                                     which the last of them ends */
+    bool current;                 /* the file is the live checkpoint */
+    uint64_t tables, items, lsn; /* of a checkpoint: number of its tables, of its items, and the
+                                    LSN of its last change */
+    uint64_t rollouts;   /* of a checkpoint, or of its file of rollouts: number of rollouts */
+    uint64_t live_bytes; /* of a segment: about how many bytes the live checkpoint needs */
+    uint64_t last_lsn;   /* of a journal file, if `thorough`: its last LSN */
     char problem[RP_ERROR_TEXT_BYTES];
 } rp_data_file;
 
 typedef struct rp_data_summary {
     uint64_t files, bytes;
     uint64_t damaged, torn, unused; /* files */
-    uint64_t checkpoint;            /* number of the one that a server would load; 0: none */
+    uint64_t checkpoint;            /* number of the live checkpoint; 0: none */
     uint64_t tables, items, lsn;    /* of that checkpoint */
     uint64_t rollouts;              /* of that checkpoint */
-    uint64_t journalled; /* journal records after that checkpoint, if they are counted */
+    uint64_t journalled; /* journal records after the live checkpoint, if they are counted */
 } rp_data_summary;
 
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_data_look_options {
     const char *directory; /* * */
-    bool thorough; /* read every byte: check all checksums, the chain of each record to the one
-                      before it, and that all blocks and chunks exist to which a checkpoint
-                      refers. Otherwise read headers and manifests only */
+    /* Read every byte: check all checksums, the link of each record to the record before, and
+     * that each block and chunk to which a checkpoint refers exists. If false, only headers and
+     * manifests are read. */
+    bool thorough;
     bool counts_journal; /* count the records of the journal, even if not thorough */
-    /* Called for each file: CURRENT, checkpoints, segments, journal, RUNS, others, rollouts;
-     * files of one kind in order of their numbers. */
+    /* Called for each file, in this order: CURRENT, checkpoints, segments, journal, RUNS,
+     * others, rollouts. Files of one kind come in order of their numbers. */
     void (*on_file)(void *ctx, const rp_data_file *file);
     void (*on_progress)(void *ctx, const rp_durable_progress *progress);
     void *ctx;
 } rp_data_look_options;
 
-/* Inspects every file. Damage is reported by on_file and counted; the call succeeds all the
- * same.
- * RP_NOT_FOUND (no such directory, or no data of reprise in it), RP_UNAVAILABLE,
+/* Inspects every file. If a file is damaged, on_file gets it, `out` counts it, and the call
+ * still succeeds.
+ * RP_NOT_FOUND (no such directory, or a directory without data of reprise), RP_UNAVAILABLE,
  * RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_data_look(const rp_data_look_options *options,
                                            rp_data_summary *out, rp_error *err);
@@ -90,7 +97,7 @@ RP_API RP_NODISCARD rp_status rp_data_look(const rp_data_look_options *options,
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_data_dump_options {
     const char *directory; /* * */
-    uint64_t checkpoint;   /* its number; 0: the live one */
+    uint64_t checkpoint;   /* number of the checkpoint to read; 0: the live one */
     const char *table;     /* only this table; NULL: all */
     uint64_t max_items;    /* the most items to read of each table; 0: all */
     /* Called for each table, before its items. Fields that only a running table has, such as
@@ -103,8 +110,9 @@ typedef struct rp_data_dump_options {
 } rp_data_dump_options;
 
 /* Reads a checkpoint, one item at a time, without the changes in the journal.
- * RP_NOT_FOUND (no such directory, checkpoint or table), RP_CORRUPT (names file, offset and
- * reason; the items reported before are valid), RP_UNAVAILABLE, RP_NO_RESOURCE. */
+ * RP_NOT_FOUND (no such directory, checkpoint or table), RP_CORRUPT (the text names file,
+ * offset and reason; the items passed to on_item before are valid), RP_UNAVAILABLE,
+ * RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_data_dump(const rp_data_dump_options *options, rp_error *err);
 
 /* Zero-initialise it; fields marked * must be set. */
@@ -112,7 +120,7 @@ typedef struct rp_data_move_options {
     const char *from; /* * */
     const char *to;   /* * */
     void (*on_progress)(void *ctx, const rp_durable_progress *progress);
-    /* Salvage: reports data that could not be read. May be NULL. */
+    /* rp_data_salvage() reports here which data could not be read. May be NULL. */
     void (*on_event)(void *ctx, const char *text);
     void *ctx;
 } rp_data_move_options;
@@ -120,12 +128,12 @@ typedef struct rp_data_move_options {
 typedef struct rp_data_moved {
     char path[512]; /* of the new directory or checkpoint */
     uint64_t tables, items, bytes;
-    uint64_t records; /* redone from the journal */
+    uint64_t records; /* journal records that were applied */
 } rp_data_moved;
 
-/* Each of the following calls loads everything into memory, then writes one checkpoint. `out`
- * may be NULL. RP_EXISTS (the new data directory is not empty, or the new folder for dm-reverb
- * exists), RP_NOT_FOUND, RP_CORRUPT (names file, offset and reason), RP_PRECONDITION,
+/* Each of the following calls loads all data into memory, then writes one checkpoint. `out` may
+ * be NULL. RP_EXISTS (the new data directory is not empty, or the new folder for dm-reverb
+ * exists), RP_NOT_FOUND, RP_CORRUPT (the text names file, offset and reason), RP_PRECONDITION,
  * RP_UNAVAILABLE, RP_NO_RESOURCE. */
 
 /* Writes all readable data of a damaged data directory to a new one. */

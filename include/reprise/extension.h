@@ -2,12 +2,14 @@
 /* Extensions: callbacks that run with the operations of a table.
  *
  * An atomic extension is called under the table's lock, before other threads can see the
- * operation that caused the events. It accesses the table through an rp_table_view only, and
- * must be fast. A deferred extension is called later, in order, with no lock held, on the
- * thread of any caller of a table of the store, not necessarily the caller that caused the
- * events. It may call any table, and its events keep their trajectories alive. A call whose
- * thread runs deferred extensions returns only when no events are left, so a slow extension
- * delays callers. */
+ * operation that caused the events. It must be fast, and it must access the table only through
+ * its rp_table_view.
+ *
+ * A deferred extension is called later, with no lock held. It gets the events in order. It runs
+ * on the thread of any call to a table of the store, not necessarily the call that caused the
+ * events. It may call any table, and its events keep their trajectories alive. A call that runs
+ * deferred extensions returns only when no events are left, so a slow extension delays callers.
+ */
 #ifndef REPRISE_EXTENSION_H
 #define REPRISE_EXTENSION_H
 
@@ -47,7 +49,7 @@ RP_API bool rp_view_priority(const rp_table_view *view, uint64_t key, double *pr
 RP_API bool rp_view_update(rp_table_view *view, uint64_t key, double priority);
 
 typedef struct rp_extension {
-    const char *name; /* for error texts when the table is made; may be NULL */
+    const char *name; /* for error texts of the call that makes the table; may be NULL */
     bool deferred;
     void *ctx;
     /* `view` is NULL for a deferred extension. */
@@ -64,8 +66,8 @@ typedef struct rp_statistics {
     double times_sampled_mean; /* over deleted items */
 } rp_statistics;
 
-/* Makes an atomic extension that counts operations. Give it to a table, or free it with
- * rp_extension_discard(). RP_NO_RESOURCE. */
+/* Makes an atomic extension that counts operations. The caller must give it to a table, or free
+ * it with rp_extension_discard(). RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_statistics_extension(const rp_allocator *alloc,
                                                       rp_extension *out);
 
@@ -74,18 +76,18 @@ RP_API RP_NODISCARD rp_status rp_statistics_extension(const rp_allocator *alloc,
 RP_API void rp_statistics_read(const rp_extension *extension, rp_statistics *out);
 
 /* Makes an atomic extension that spreads priority updates to the neighbours of an item within
- * its episode: the priority of the k-th neighbour on either side, in order of insertion, moves
- * towards the new priority by the fraction decay^k of the difference (Gruslys et al., 2017).
- * RP_INVALID unless 1 <= radius <= 64 and 0 < decay < 1; RP_NO_RESOURCE. */
+ * its episode: the priority of the k-th neighbour (k = 1 .. radius) on either side, in order of
+ * insertion, moves towards the new priority by the fraction decay^k of the difference (Gruslys
+ * et al., 2017). RP_INVALID unless 1 <= radius <= 64 and 0 < decay < 1; RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_diffusion_extension(const rp_allocator *alloc, int32_t radius,
                                                      double decay, rp_extension *out,
                                                      rp_error *err);
 
-/* Makes a deferred extension that copies an item into `target`, another table, when the item is
+/* Makes a deferred extension that copies an item into another table, `target`, when the item is
  * sampled for the first time. The copy has the same key, priority and trajectory, and
- * times_sampled 1. The extension takes a reference to `target`. It waits at most `timeout_ms`
- * for the rate limiter of `target`. Items that cannot be inserted are discarded and counted.
- * RP_INVALID, RP_NO_RESOURCE. */
+ * times_sampled 1. The extension takes a reference to `target`. Each time it runs, it waits
+ * at most `timeout_ms` for the rate limiter of `target`. Items that cannot be inserted are
+ * discarded and counted. RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_insert_on_sample_extension(const rp_allocator *alloc,
                                                             rp_table *target,
                                                             int64_t timeout_ms,

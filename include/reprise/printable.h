@@ -2,12 +2,12 @@
 /* Escaping of untrusted text.
  *
  * Names, messages and paths from a peer or a file are escaped before they reach a terminal, a
- * log, a page or an exception. Escaped are: control characters (a terminal obeys them),
- * characters that change the direction of text or break lines (the display would differ from
- * the text), and bytes that are not UTF-8. Other characters stay unchanged. The text of an
- * rp_error has been escaped by rp_printable().
+ * log, a page or an exception. Three kinds of bytes are escaped: control characters, which a
+ * terminal would obey; characters that change the direction of text or break lines, because the
+ * display would differ from the text; and bytes that are not UTF-8. Other characters stay
+ * unchanged. The text of an rp_error has been escaped by rp_printable().
  *
- * Pure functions. */
+ * The functions keep no state and are safe from any thread. */
 #ifndef REPRISE_PRINTABLE_H
 #define REPRISE_PRINTABLE_H
 
@@ -17,31 +17,31 @@ RP_BEGIN_DECLS
 
 #define RP_NO_CHARACTER UINT32_MAX
 
-/* Reads the UTF-8 character at `text`, which has `size` >= 1 bytes. Returns its length, which
- * is 1 to 4. If the bytes are not a character (stray or missing bytes, overlong, a surrogate,
- * over 10ffff), writes RP_NO_CHARACTER and returns 1. */
+/* Decodes the UTF-8 character at the beginning of `text`, which has `size` >= 1 bytes, into
+ * `*character`, and returns its length, 1 to 4 bytes. If the bytes are not a character (stray
+ * or missing bytes, overlong, a surrogate, over 10ffff), writes RP_NO_CHARACTER and returns 1.
+ */
 RP_API size_t rp_utf8_next(const char *text, size_t size, uint32_t *character);
 
-/* The format that the escapes are for. */
+/* Where the escaped text is to appear, which decides the form of the escapes. */
 typedef enum rp_spelling {
-    RP_SPELL_SHOWN,  /* a person reads it: \n \t \r \x1b \u202e, stray bytes \xff */
-    RP_SPELL_QUOTED, /* in double quotes, YAML or logfmt: the same, and \" and \\ */
-    RP_SPELL_JSON,   /* in a JSON string: stray bytes are U+FFFD */
-    RP_SPELL_LABEL,  /* in a label of Prometheus, whose only escapes are \" \\ \n. The
+    RP_SPELL_SHOWN,  /* before a person: \n \t \r \x1b \u202e, stray bytes as \xff */
+    RP_SPELL_QUOTED, /* in double quotes of YAML or logfmt: the same escapes, and \" and \\ */
+    RP_SPELL_JSON,   /* in a JSON string: stray bytes become U+FFFD */
+    RP_SPELL_LABEL,  /* in a label value of Prometheus, whose only escapes are \" \\ \n. The
                         backslash of any other escape is doubled (\\x1b), and a backslash of the
                         text becomes four, so that different texts stay different */
 } rp_spelling;
 
-/* Receives a part of an escaped text, not terminated. */
+/* Receives a part of an escaped text: `size` bytes, not terminated. */
 typedef void rp_spell_sink(void *ctx, const char *part, size_t size);
 
 /* Escapes `size` bytes of text and passes the result to `put`, part by part. */
 RP_API void rp_spell_text(const char *text, size_t size, rp_spelling how, rp_spell_sink *put,
                           void *ctx);
 
-/* Writes `size` bytes of text to `out`, escaped as RP_SPELL_SHOWN and terminated. Cuts it
- * between characters to fit `capacity` >= 1. Returns the length. Text that is printable stays
- * as it is. */
+/* Writes `size` bytes of text to `out`, escaped as RP_SPELL_SHOWN and terminated. Cuts the
+ * result between characters to fit `capacity` >= 1 bytes. Returns the length of the result. */
 RP_API size_t rp_printable(const char *text, size_t size, char *out, size_t capacity);
 
 RP_END_DECLS

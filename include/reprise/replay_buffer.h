@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A replay buffer for one process: a ring of rows, drawn by priority or uniformly.
  *
- * A row is one transition; its columns (an observation, an action, a reward, ...) have a fixed
- * size in bytes each, and the buffer does not interpret the bytes. When the ring is full, a new
- * row overwrites the oldest. Every call takes a batch of rows, which is faster than one call
+ * A row is one transition. Each of its columns (an observation, an action, a reward, ...) has a
+ * fixed size in bytes, and the buffer does not interpret the bytes. When the ring is full, a
+ * new row overwrites the oldest. A call takes a batch of rows, which is faster than one call
  * per row.
  *
  * Rows are numbered: the first row ever added is 0, the next 1, and so on. A number is never
  * used again, so an update of a row that has been overwritten is recognised and ignored.
  *
- * A row is drawn with probability weight / sum of weights, weight = (priority + epsilon)^alpha
- * (Schaul et al., 2016, equation 1). With alpha 0 all rows are equally likely, and the buffer
- * has no priorities.
+ * A row is drawn with probability weight / sum of all weights, where weight = (priority +
+ * epsilon)^alpha (Schaul et al., 2016, equation 1). With alpha 0 all rows are equally likely,
+ * and the buffer has no priorities.
  *
- * Columns may share frames. The value of a column may consist of `frame_count` frames (a stack
- * of images; or 1, if the whole value is one frame). Then the buffer stores each distinct frame
- * once, even if several rows and several columns with this frame size contain it. For example,
- * the next observation of a row is the observation of the row after it, and consecutive stacks
- * of four frames have three in common. The caller need not say where episodes start or which
- * environment a row is from: frames are compared byte by byte with those added shortly before,
- * and the buffer returns exactly the bytes that were added. The comparison goes down to pieces
- * of some 600 bytes, so that many frames share an unchanged background.
+ * Columns may share frames. The value of a column may consist of `frame_count` frames of equal
+ * size: several frames, such as a stack of images, or a single one. Then the buffer stores each
+ * distinct frame once, even if several rows and several columns with this frame size contain
+ * it. For example, the next observation of a row is the observation of the row after it, and
+ * consecutive stacks of four frames have three in common. The caller need not say where
+ * episodes start or which environment a row is from: frames are compared byte by byte with
+ * those added shortly before, and the buffer returns exactly the bytes that were added. A frame
+ * that is new is divided into at most 64 pieces, of some 600 bytes if the frame is not larger
+ * than 36 KiB. Pieces are compared and shared like frames, so frames with the same background
+ * share the pieces of this background.
  *
  * NULL where it is not allowed, for options, rows or output arrays, is RP_INVALID.
  *
- * Every call is safe from any thread: a buffer has one lock, which is held while rows are
+ * Every call is safe from any thread. A buffer has one lock, which is held while rows are
  * copied in or out. */
 #ifndef REPRISE_REPLAY_BUFFER_H
 #define REPRISE_REPLAY_BUFFER_H
@@ -41,7 +43,7 @@ enum {
 typedef struct rp_replay_column {
     const char *name;     /* for error texts; copied, cut at 63 bytes; may be NULL */
     size_t bytes;         /* size in one row, >= 1 */
-    uint32_t frame_count; /* 0: no sharing; else the number of frames, all of equal size */
+    uint32_t frame_count; /* 0: no frames are shared; else the number of frames in a value */
 } rp_replay_column;
 
 typedef struct rp_replay_options {
@@ -50,9 +52,9 @@ typedef struct rp_replay_options {
     size_t column_count;
     double alpha;     /* >= 0; 0: uniform */
     double epsilon;   /* >= 0; added to every priority */
-    uint64_t seed;    /* the same seed and calls give the same draws on every machine */
-    bool preallocate; /* takes the memory of all rows now, so that adding a row never waits for
-                         new pages; but not that of frames */
+    uint64_t seed;    /* same seed and same calls: same draws, on every machine */
+    bool preallocate; /* allocate the memory of all rows now, so that adding a row never waits
+                         for new pages. Memory for frames is not allocated in advance */
 } rp_replay_options;
 
 typedef struct rp_replay_buffer rp_replay_buffer;
@@ -66,12 +68,12 @@ RP_API RP_NODISCARD rp_status rp_replay_buffer_new(const rp_allocator *alloc,
                                                    rp_replay_buffer **out, rp_error *err);
 RP_API void rp_replay_buffer_free(rp_replay_buffer *buffer); /* NULL is fine */
 
-/* The number of rows that can be drawn; and the number of rows ever added, which is also the
- * number of the next row. */
+/* Return the number of rows that can be drawn, and the number of rows ever added, which is also
+ * the number of the next row. */
 RP_API size_t rp_replay_buffer_size(rp_replay_buffer *buffer);
 RP_API uint64_t rp_replay_buffer_added(rp_replay_buffer *buffer);
 
-/* Bytes of memory that the buffer holds. */
+/* Returns the bytes of memory that the buffer holds. */
 RP_API size_t rp_replay_buffer_memory(rp_replay_buffer *buffer);
 
 /* Adds `count` rows. columns[c] holds `count` values of column c, one after another.
@@ -94,15 +96,16 @@ typedef struct rp_replay_sample {
 } rp_replay_sample;
 
 /* Draws `count` rows, independently and with replacement, and copies them out. The importance
- * weight of a row with probability p is (p / p_min)^-beta, p_min being the smallest of the
- * batch: equation 2 of Schaul et al., scaled so that the largest is 1. beta is finite and >= 0.
- * RP_PRECONDITION (the buffer is empty), RP_INVALID (beta), RP_NO_RESOURCE. */
+ * weight of a row with probability p is (p / p_min)^-beta, where p_min is the smallest
+ * probability in the batch. This is equation 2 of Schaul et al., scaled so that the largest
+ * weight is 1. beta is finite and >= 0. RP_PRECONDITION (the buffer is empty), RP_INVALID
+ * (beta), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_sample(rp_replay_buffer *buffer, size_t count,
                                                       double beta, const rp_replay_sample *out,
                                                       rp_error *err);
 
-/* Sets the priorities of rows; if an index is given twice, the last priority wins. Rows that
- * have been overwritten are skipped; `*updated` (may be NULL) gets the number of indices that
+/* Sets the priorities of rows. If an index is given twice, its last priority counts. Rows that
+ * have been overwritten are skipped. `*updated` (may be NULL) gets the number of indices that
  * were not skipped. RP_INVALID (a priority that is negative or not finite, an index not yet
  * used), RP_PRECONDITION (a uniform buffer): nothing was changed. */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_update(rp_replay_buffer *buffer,
@@ -112,7 +115,7 @@ RP_API RP_NODISCARD rp_status rp_replay_buffer_update(rp_replay_buffer *buffer,
 
 /* Copies out the rows `first` .. `first + count - 1` and, if `weights` is not NULL, their
  * weights ((priority + epsilon)^alpha; 1 in a uniform buffer). columns[c] may be NULL.
- * RP_NOT_FOUND (one of the rows is not in the buffer). */
+ * RP_NOT_FOUND (a row is no longer in the buffer, or not yet). */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_read(rp_replay_buffer *buffer, uint64_t first,
                                                     size_t count, void *const *columns,
                                                     double *weights, rp_error *err);
@@ -121,8 +124,8 @@ RP_API RP_NODISCARD rp_status rp_replay_buffer_read(rp_replay_buffer *buffer, ui
 RP_API void rp_replay_buffer_clear(rp_replay_buffer *buffer);
 
 /* The state of a buffer besides its rows. To save a buffer, read its rows and its state. To
- * restore it, set the state with `next` as the number of the first row, then put the rows back:
- * later calls give the same results as on the original. */
+ * restore it, first replace the saved `next` by the number of the oldest saved row, and set
+ * this state. Then put the rows back: later calls give the same results as on the original. */
 typedef struct rp_replay_state {
     uint64_t next;           /* number of the next row to be added or put back */
     double largest_priority; /* assigned to rows that are added without a priority */
@@ -131,20 +134,20 @@ typedef struct rp_replay_state {
 
 RP_API void rp_replay_buffer_state(rp_replay_buffer *buffer, rp_replay_state *state);
 
-/* Empties the buffer and sets the state.
+/* Removes all rows and sets the state.
  * RP_INVALID (a priority that is negative or not finite, an all-zero generator). */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_set_state(rp_replay_buffer *buffer,
                                                          const rp_replay_state *state,
                                                          rp_error *err);
 
-/* Adds rows like rp_replay_buffer_add(), but with weights from rp_replay_buffer_read(), which
- * are positive and finite, instead of priorities. */
+/* Adds rows like rp_replay_buffer_add(), with the weights from rp_replay_buffer_read() instead
+ * of priorities. Weights must be positive and finite. */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_put_back(rp_replay_buffer *buffer,
                                                         const void *const *columns,
                                                         size_t count, const double *weights,
                                                         rp_error *err);
 
-/* For tests: true if the numbered invariants of src/buffer/replay_buffer.c hold. */
+/* For tests: returns true if the numbered invariants of src/buffer/replay_buffer.c hold. */
 RP_API bool rp_replay_buffer_check(rp_replay_buffer *buffer);
 
 RP_END_DECLS

@@ -7,7 +7,7 @@
  *   table_options.h  selectors, rate limiter and bounds of a table
  *   table.h          insert, sample, update and delete items; wait, and ask why a call waits
  *   trajectory.h     the data of an item; decode and stack it
- *   extension.h      callbacks that run with the operations of a table
+ *   extension.h      callbacks that get the inserts, samples, ... of a table
  *   durable.h        a store that survives its process: checkpoints and a journal
  *   data.h           data directories at rest: verify, dump, salvage, convert
  *   server.h         a server for the tables of a store
@@ -19,22 +19,22 @@
  *   structured_writer.h  create items by patterns; write for many environments in one call
  *   step_writer.h        create items of the latest steps, like Reverb's older writer
  *   sampler.h            read items one by one or in stacked batches
- *   runs.h               report the scalars of a training, and read them
+ *   runs.h               report scalars of a training run, and read them
  *
  * Without tables or servers:
  *
- *   replay_buffer.h  a ring of transitions in this process
+ *   replay_buffer.h  a ring buffer of transitions
  *   sumtree.h        the sum tree behind prioritized sampling
  *
  * For training language models:
  *
- *   rollouts.h       groups of items with versions, late columns, leases; ragged batches
- *   rollout_calls.h  the calls on them, on a server or in this process
+ *   rollouts.h       groups of items with policy versions, leases and columns added later
+ *   rollout_calls.h  the calls on rollouts, on a server or in this process
  *
- * Used by all of them:
+ * Used by the headers above:
  *
  *   status.h     statuses and error texts
- *   wait.h       deadlines and cancellation
+ *   wait.h       deadlines and cancellation of calls
  *   alloc.h      allocators
  *   tensor.h     dtypes, shapes, tensors, signatures
  *   codec.h      compression of the data that writers send

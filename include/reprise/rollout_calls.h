@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls on the rollouts (rollouts.h) of a server, or of a store of this process.
+/* Calls on rollouts (rollouts.h) of a server, or of a store of this process. For example, a
+ * consumer draws groups, and acknowledges their lease after it has trained on them:
  *
  *   rp_rollouts_call call = {.action = RP_ROLLOUTS_DRAW,
  *                            .rollouts = {"train", 5},
@@ -11,8 +12,7 @@
  *                           .rollouts = {"train", 5},
  *                           .lease = call.draw->lease};
  *   st = rp_client_rollouts(client, &ack, rp_wait_ms(60000), &err);
- *   rp_rollouts_draw_free(call.draw);
- */
+ *   rp_rollouts_draw_free(call.draw); */
 #ifndef REPRISE_ROLLOUT_CALLS_H
 #define REPRISE_ROLLOUT_CALLS_H
 
@@ -21,66 +21,71 @@
 
 RP_BEGIN_DECLS
 
-/* What rp_client_rollouts() does. The names in parentheses are the fields that the action
- * needs, besides `rollouts`. */
+/* What rp_client_rollouts() does. The names in parentheses are the fields of rp_rollouts_call
+ * that the action needs, besides `rollouts`. Names in backquotes are results. "May wait" means
+ * that the action waits while a limit of the rollouts refuses it. */
 typedef enum rp_rollouts_action {
-    RP_ROLLOUTS_CREATE = 0, /* makes rollouts (options). RP_EXISTS */
-    RP_ROLLOUTS_DROP = 1,   /* removes rollouts; all waits end with RP_CANCELLED */
-    RP_ROLLOUTS_LIST = 2,   /* calls on_entry for the rollouts, or for all if `rollouts` is
-                               empty, in the order of their names */
-    /* Begins a group until ttl_ns from now (group, ttl_ns). Each put into it begins this time
-     * again. A reserved group is reserved again: `repeated`. A partial group without a
-     * reservation gets one. RP_EXISTS: the group is complete. May wait. */
+    RP_ROLLOUTS_CREATE = 0, /* makes rollouts (options). RP_EXISTS: the name is taken */
+    RP_ROLLOUTS_DROP = 1,   /* removes rollouts; calls that wait end with RP_CANCELLED */
+    /* Calls on_entry with the rollouts of this name. If `rollouts` is empty, calls on_entry
+     * with all rollouts, in the order of their names. */
+    RP_ROLLOUTS_LIST = 2,
+    /* Reserves a group for ttl_ns from now (group, ttl_ns). Each put into the group starts this
+     * time again. If the group is reserved already, it is reserved again: `repeated`. A partial
+     * group without a reservation gets one. RP_EXISTS: the group is complete. May wait. */
     RP_ROLLOUTS_RESERVE = 3,
-    /* Removes a group with its items (group). `gone` if it was removed before. RP_NOT_FOUND.
-     * RP_PRECONDITION: it is leased. */
+    /* Removes a group with its items (group). `gone` if the group was removed before.
+     * RP_NOT_FOUND: no such group. RP_PRECONDITION: the group is leased. */
     RP_ROLLOUTS_ABORT = 4,
     /* Puts an item, or columns of it (group, index, first_version, last_version, columns).
      * `repeated` if nothing is new, `gone` if the group was removed or is too stale: `fate`
      * says which. RP_EXISTS: a column exists with other values. RP_INVALID: the group would
      * have more than RP_ROLLOUT_GROUP_BYTES. May wait. */
     RP_ROLLOUTS_PUT = 5,
-    /* Adds columns to an item (group, index, columns; replace). RP_EXISTS, as above, unless
-     * `replace` is set. RP_NOT_FOUND (no such group or item). RP_INVALID as above. May wait. */
+    /* Adds columns to an item (group, index, columns; replace). RP_EXISTS: a column exists with
+     * other values, and `replace` is not set. RP_NOT_FOUND: no such group or item. RP_INVALID:
+     * as with a put. May wait. */
     RP_ROLLOUTS_UPDATE = 6,
-    /* Sets the version, and drops the groups that are stale then (version). `repeated`, with no
-     * effect, if it is not above the current one. Many groups are dropped in steps, between
-     * which other calls go on. The call ends when the last one is gone, also with RP_NOW. If it
-     * ends before, because it was cancelled or its connection broke, the version is set. */
+    /* Sets the version and drops the groups that are then stale (version). If the version is
+     * not above the current one, nothing changes: `repeated`. Many groups are dropped in steps,
+     * between which other calls go on. The call ends when all stale groups are dropped, even
+     * with RP_NOW. If the call is cancelled or its connection breaks, the version is set all
+     * the same, and the other stale groups are dropped later. */
     RP_ROLLOUTS_ADVANCE = 7,
-    /* Leases groups (consumer, groups, ttl_ns; min_groups, or column and tokens). `draw` has
-     * them. With `column`, the draw ends before the first group with which the rows of that
-     * column would be more than `tokens`. Waits until min_groups groups are ready. A server
-     * ends the draw before the group with which its message would be too large.
-     * RP_INVALID: min_groups is above max_groups. RP_PRECONDITION: the next group alone has
-     * more tokens. RP_NO_RESOURCE: fewer than min_groups groups fit into a message; they stay
-     * in the rollouts. */
+    /* Leases at most `groups` ready groups (consumer, groups, ttl_ns; min_groups, column and
+     * tokens, all optional) and returns them in `draw`. Waits until min_groups groups are
+     * ready. With `column`, the draw ends before the first group that would bring the rows of
+     * this column above `tokens`. A server also ends the draw before a group that would make
+     * its message too large.
+     * RP_INVALID: min_groups is above `groups` or the option max_groups. RP_PRECONDITION: the
+     * next group alone has more than `tokens` rows. RP_NO_RESOURCE: fewer than min_groups
+     * groups fit into a message; they stay in the rollouts. */
     RP_ROLLOUTS_DRAW = 8,
-    /* The consumer has consumed the groups of the lease (lease). `repeated` if that is known
-     * already. RP_NOT_FOUND: the lease has expired or was released. */
+    /* Acknowledges a lease: the consumer has consumed its groups (lease). `repeated` if the
+     * lease was acknowledged before. RP_NOT_FOUND: the lease has expired or was released. */
     RP_ROLLOUTS_ACK = 9,
-    RP_ROLLOUTS_RELEASE = 10,    /* ends the lease: its groups are drawn again (lease) */
-    RP_ROLLOUTS_RENEW = 11,      /* the lease ends at ttl_ns from now (lease, ttl_ns) */
-    RP_ROLLOUTS_SET_CURSOR = 12, /* stores bytes under a name; none: removes them (cursor, data,
-                                    data_size) */
+    RP_ROLLOUTS_RELEASE = 10,    /* ends the lease: its groups can be drawn again (lease) */
+    RP_ROLLOUTS_RENEW = 11,      /* extends the lease to ttl_ns from now (lease, ttl_ns) */
+    RP_ROLLOUTS_SET_CURSOR = 12, /* stores `data` under the name `cursor`; no bytes: removes the
+                                    cursor (cursor, data, data_size) */
     RP_ROLLOUTS_CONFIGURE = 13,  /* replaces the options (options) */
-    RP_ROLLOUTS_PEEK = 14,       /* reads a group: `fate`, and `draw` if it is there (group) */
+    RP_ROLLOUTS_PEEK = 14, /* reads a group: `fate`, and `draw` if the group is there (group) */
     RP_ROLLOUTS_READ_CURSOR = 15, /* calls on_data with the bytes (cursor). RP_NOT_FOUND */
 } rp_rollouts_action;
 
 /* A group as it was when it was drawn. */
 typedef struct rp_rollouts_group {
     rp_string name;
-    rp_rollout_fate state; /* of RP_ROLLOUTS_PEEK */
-    /* group_size items. An element is NULL if the item is not there, after RP_ROLLOUTS_PEEK. */
+    rp_rollout_fate state; /* only after RP_ROLLOUTS_PEEK */
+    /* group_size items. After RP_ROLLOUTS_PEEK an element is NULL if the item is not there. */
     const rp_rollout_item *const *items;
     int64_t first_version, last_version; /* the oldest and the newest of all items */
 } rp_rollouts_group;
 
-/* Groups that were drawn, in the order of the draw. Immutable; any thread. */
+/* Groups that were drawn, in the order of the draw. Immutable, so any thread may read it. */
 typedef struct rp_rollouts_draw {
-    uint64_t lease;     /* 0: none, after RP_ROLLOUTS_PEEK */
-    int64_t version;    /* the current one at the time of the draw */
+    uint64_t lease;     /* id of the lease; 0 after RP_ROLLOUTS_PEEK: no lease */
+    int64_t version;    /* current version at the time of the draw */
     int64_t expires_ns; /* when the lease ends, by the wall clock of the server */
     size_t group_size, group_count;
     const rp_rollouts_group *groups;
@@ -104,7 +109,7 @@ typedef struct rp_rollouts_call {
     rp_string rollouts; /* the name of the rollouts */
     const rp_rollout_options *options;
     rp_string group;
-    uint32_t index; /* of an item in its group */
+    uint32_t index; /* number of an item in its group, from 0 */
     int64_t first_version, last_version;
     const rp_rollout_column *columns;
     size_t column_count;
@@ -120,37 +125,40 @@ typedef struct rp_rollouts_call {
     rp_string cursor;
     const void *data;
     size_t data_size;
-    /* Called on the calling thread. on_wait (may be NULL) gets the reason why the call waits,
-     * now and then. */
+    /* Called on the calling thread. While the call waits, on_wait (may be NULL) now and then
+     * gets the reason. */
     void (*on_entry)(void *ctx, const rp_rollouts_entry *entry);
     void (*on_data)(void *ctx, const void *data, size_t size);
     void (*on_wait)(void *ctx, const char *why);
     void *ctx;
 
     /* Results. */
-    bool repeated, gone;     /* it had been done before; the group was removed */
+    bool repeated, gone;     /* the action had been done before; the group was removed */
     rp_rollout_fate fate;    /* of the group, after reserve, abort, put, update and peek */
-    int64_t current_version; /* of the rollouts, after the actions from RESERVE to CONFIGURE */
-    /* Groups that the action removed: stale, evicted, acknowledged. Of RP_ROLLOUTS_ADVANCE: all
-     * groups that were dropped as stale until it ended, also by other calls. */
+    int64_t current_version; /* version of the rollouts, after the actions from RESERVE to
+                                CONFIGURE */
+    /* Number of groups that the action removed as stale, evicted or acknowledged. After
+     * RP_ROLLOUTS_ADVANCE and RP_ROLLOUTS_CONFIGURE it is the number of all groups that were
+     * dropped as stale until the call ended, also by other calls. */
     uint64_t removed;
     rp_rollouts_draw *draw; /* owned by the caller: rp_rollouts_draw_free() */
 } rp_rollouts_call;
 
-/* Calls rollouts. Of several servers the first one has them. PEEK, LIST and READ_CURSOR need
- * the role read, CREATE and DROP admin, the others write.
+/* Does an action on rollouts. If the client has several servers, the first one has the
+ * rollouts. PEEK, LIST and READ_CURSOR need the role read. CREATE, DROP and CONFIGURE need the
+ * role admin. The others need the role write.
  *
- * `wait` bounds the wait for other calls that an action may need. RP_NOW: it does not wait. The
- * response of a server may take 10 s more. RP_DEADLINE: nothing was changed; the text says
- * which limit the action waits for, and what would lift it.
+ * `wait` bounds the time that an action may wait for other calls. With RP_NOW the action does
+ * not wait. The response of a server may take 10 s more. RP_DEADLINE: nothing was changed; the
+ * text names the limit that the action waited for, and what would end the wait.
  *
- * If the connection breaks, actions that may be repeated are repeated once. DRAW, RELEASE,
- * CREATE and DROP are not: RP_UNAVAILABLE then. Groups of a draw whose response was lost are
- * drawn again when their lease expires.
+ * If the connection breaks during DRAW, RELEASE, CREATE or DROP, the call returns
+ * RP_UNAVAILABLE; any other action is repeated once. If the response to a draw is lost, its
+ * groups can be drawn again when their lease expires.
  *
- * RP_INVALID (names the value and its bound), RP_NOT_FOUND (no such rollouts), RP_NO_RESOURCE,
- * RP_CANCELLED (the rollouts were dropped), RP_UNIMPLEMENTED (a server of Reverb), and the
- * statuses of all calls of client.h. */
+ * RP_INVALID (the text names the value and its bound), RP_NOT_FOUND (no such rollouts),
+ * RP_NO_RESOURCE, RP_CANCELLED (the rollouts were dropped), RP_UNIMPLEMENTED (a server of
+ * Reverb), and the statuses of all calls of client.h. */
 RP_API RP_NODISCARD rp_status rp_client_rollouts(rp_client *client, rp_rollouts_call *call,
                                                  rp_wait wait, rp_error *err);
 

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rollouts: a buffer for training language models with reinforcement learning.
  *
- * A group is a number of items that belong together, such as the completions of one prompt. It
- * is drawn, evicted and counted as a whole. An item has columns: named tensors, of any length.
- * Some columns exist when the item is put (token ids), others are added later (rewards,
- * advantages). A consumer draws each group at least once, as soon as all columns that the
- * consumer needs are there. A draw leases its groups to the consumer. If the consumer
- * acknowledges the lease, it has consumed the groups. If the lease expires, the groups are
- * drawn again. A group that all consumers have consumed is removed.
+ * "Rollouts" with a name are one such buffer. A group is a number of items that belong
+ * together, such as the completions of one prompt. A group is drawn, evicted and counted as a
+ * whole. An item has columns: named tensors of any length. Some columns exist when the item is
+ * put (token ids), others are added later (rewards, advantages).
+ *
+ * A consumer is a named reader, such as a trainer. It draws each group at least once, as soon
+ * as all columns that the consumer needs are there. A draw leases its groups to the consumer
+ * for a time. If the consumer acknowledges the lease, it has consumed the groups. If the lease
+ * expires, the groups are drawn again. A group that all consumers have consumed is removed.
  *
  * The version counts the updates of the policy. Each item has the first and the last version
  * that generated it. The staleness of a group is the current version minus the oldest first
  * version of its items, at least 0.
  *
  * A producer may reserve a group before it generates the items. The reservation counts against
- * all limits, and it expires if the producer dies.
+ * all limits. It expires if the producer dies.
  *
  * Names are UTF-8 text of 1 to RP_ROLLOUT_NAME_BYTES bytes, without a zero byte. */
 #ifndef REPRISE_ROLLOUTS_H
@@ -25,27 +27,31 @@
 RP_BEGIN_DECLS
 
 enum {
-    RP_ROLLOUT_NAME_BYTES = 255,      /* of a name of rollouts, a group, a column, ... */
+    RP_ROLLOUT_NAME_BYTES = 255,      /* the most bytes of a name */
     RP_ROLLOUT_GROUP_SIZE = 4096,     /* the most items of a group */
     RP_ROLLOUT_COLUMNS = 256,         /* the most columns of an item */
     RP_ROLLOUT_ITEM_BYTES = 64 << 20, /* the most bytes of all columns of an item together. Also
                                          the largest number in the shape of a column */
     /* The most bytes of a group, as rp_rollout_info.bytes counts them. A response with one such
-     * group has at most 64 MiB, which is the default bound of a server and of a client. */
+     * group has at most 64 MiB, the default message_bytes of a server. Clients accept more by
+     * default. */
     RP_ROLLOUT_GROUP_BYTES = 60 << 20,
-    RP_ROLLOUT_CONSUMERS = 16,          /* the most consumers */
-    RP_ROLLOUT_NEEDS = 64,              /* the most columns that a consumer needs */
-    RP_ROLLOUT_MAX_GROUPS = 1 << 20,    /* the largest max_groups */
-    RP_ROLLOUT_DRAW_ITEMS = 1 << 16,    /* the most items of a draw */
-    RP_ROLLOUT_LEASES = 1 << 16,        /* the most leases at a time */
-    RP_ROLLOUT_CURSORS = 16,            /* the most cursors */
-    RP_ROLLOUT_CURSOR_BYTES = 64 << 10, /* of one cursor */
+    RP_ROLLOUT_CONSUMERS = 16,       /* the most consumers */
+    RP_ROLLOUT_NEEDS = 64,           /* the most columns that a consumer needs */
+    RP_ROLLOUT_MAX_GROUPS = 1 << 20, /* the largest max_groups */
+    RP_ROLLOUT_DRAW_ITEMS = 1 << 16, /* the most items of a draw */
+    RP_ROLLOUT_LEASES = 1 << 16,     /* the most leases at a time */
+    /* The most cursors. A cursor is a byte string that is stored with the rollouts under a
+     * name, such as the position of a data loader. */
+    RP_ROLLOUT_CURSORS = 16,
+    RP_ROLLOUT_CURSOR_BYTES = 64 << 10, /* the most bytes of one cursor */
     RP_ROLLOUT_REMEMBERED = 8192,       /* the most removed groups, and the most acknowledged
                                            leases, that are remembered */
-    RP_ROLLOUT_STALENESS_BUCKETS = 17,  /* 0, 1, ... 15, and 16 or more */
+    RP_ROLLOUT_STALENESS_BUCKETS = 17,  /* staleness 0, 1, ... 15, and 16 or more */
 };
 
-/* Versions are 0 to this; times to live are 1 to this, in nanoseconds. */
+/* The largest version (the smallest is 0), and the longest time to live in nanoseconds (the
+ * shortest is 1). */
 #define RP_ROLLOUT_MOST_VERSION ((int64_t)1 << 60)
 #define RP_ROLLOUT_MOST_TTL_NS ((int64_t)1 << 60)
 /* The largest max_bytes. */
@@ -53,14 +59,16 @@ enum {
 
 /* How staleness is bounded. */
 typedef enum rp_rollout_staleness {
-    /* A group whose staleness exceeds max_staleness is dropped. If it is leased, it is dropped
-     * when its last lease ends, unless all consumers have acknowledged it by then. */
+    /* A group whose staleness exceeds max_staleness is dropped. If such a group is leased, it
+     * stays until its last lease ends. If all consumers have acknowledged the group by then, it
+     * counts as acknowledged, not as stale. */
     RP_ROLLOUT_DROP = 0,
     /* No group is dropped. groups_per_version bounds the staleness. */
     RP_ROLLOUT_WAIT = 1,
 } rp_rollout_staleness;
 
-/* What happens if a new group would exceed max_groups, or columns would exceed max_bytes. */
+/* What happens if a new group would exceed max_groups, or new columns would exceed max_bytes.
+ */
 typedef enum rp_rollout_full {
     RP_ROLLOUT_FULL_WAIT = 0,  /* the operation waits */
     RP_ROLLOUT_FULL_EVICT = 1, /* the oldest groups that are not leased are removed. If that is
@@ -71,7 +79,8 @@ typedef enum rp_rollout_full {
 typedef enum rp_rollout_order {
     RP_ROLLOUT_FIFO = 0,     /* the group that became ready first */
     RP_ROLLOUT_LIFO = 1,     /* the group that became ready last */
-    RP_ROLLOUT_FRESHEST = 2, /* the smallest staleness; among equals, FIFO */
+    RP_ROLLOUT_FRESHEST = 2, /* the group with the smallest staleness; of equal ones, the first
+                                that became ready */
 } rp_rollout_order;
 
 /* A consumer draws the groups whose items all have these columns. */
@@ -81,12 +90,13 @@ typedef struct rp_rollout_consumer {
     size_t column_count;
 } rp_rollout_consumer;
 
-/* rp_rollout_options_init() sets the defaults. Each comment ends with the default. */
+/* rp_rollout_options_init() sets the defaults. Each comment names the default. */
 typedef struct rp_rollout_options {
-    uint32_t group_size;            /* items of a group; 1 */
-    int64_t max_staleness;          /* -1 means no bound; -1 */
-    rp_rollout_staleness staleness; /* RP_ROLLOUT_DROP */
-    /* The limiter in versions. If this is not 0, a group may begin only while
+    uint32_t group_size;            /* number of items of a group; default 1 */
+    int64_t max_staleness;          /* bound of the staleness of groups; default -1: no bound */
+    rp_rollout_staleness staleness; /* default RP_ROLLOUT_DROP */
+    /* Bounds how many groups may begin before the next version. If this number is not 0, a
+     * group may begin only while
      *
      *   begun + 1 <= (max_staleness + version - first_version + 1) * groups_per_version,
      *
@@ -94,19 +104,21 @@ typedef struct rp_rollout_options {
      * number of groups that all consumers have acknowledged. Groups that were dropped, evicted
      * or aborted, or that expired, do not count. The asynchronous trainers AReaL and SkyRL have
      * the same rule, "accepted + running <= (staleness + step) * batch", with steps counted
-     * from 1. The limiter needs max_staleness >= 0. RP_ROLLOUT_WAIT with max_staleness >= 0
-     * needs the limiter. 0 */
+     * from 1. If groups_per_version is not 0, max_staleness must be >= 0. With RP_ROLLOUT_WAIT
+     * and max_staleness >= 0, groups_per_version must not be 0. Default: 0. */
     uint64_t groups_per_version;
-    int64_t first_version; /* the version at the beginning; fixed at birth; 0 */
-    uint64_t max_groups;   /* 1 to RP_ROLLOUT_MAX_GROUPS; 65,536 */
+    int64_t
+        first_version;   /* the version at the beginning; cannot be changed later; default 0 */
+    uint64_t max_groups; /* the most groups, 1 to RP_ROLLOUT_MAX_GROUPS; default 65,536 */
     /* A bound on the memory of all groups, as rp_rollout_info.bytes counts it. A group may
-     * begin only if all groups then take at most 3/4 of max_bytes. The last quarter is for
-     * completing groups. The store bounds the sum of max_bytes of its rollouts
-     * (rp_store_options). 1 GiB */
+     * begin only if all groups then take at most 3/4 of max_bytes. The last quarter is reserved
+     * for completing groups that have begun. The store bounds the sum of max_bytes of its
+     * rollouts (rp_store_options). Default: 1 GiB. */
     uint64_t max_bytes;
-    rp_rollout_full full;   /* RP_ROLLOUT_FULL_WAIT */
-    rp_rollout_order order; /* RP_ROLLOUT_FIFO */
-    /* 0 consumers stand for one with an empty name that needs no column. */
+    rp_rollout_full full;   /* default RP_ROLLOUT_FULL_WAIT */
+    rp_rollout_order order; /* default RP_ROLLOUT_FIFO */
+    /* If consumer_count is 0, there is one consumer, with an empty name, that needs no column.
+     */
     const rp_rollout_consumer *consumers;
     size_t consumer_count;
 } rp_rollout_options;
@@ -119,7 +131,7 @@ typedef struct rp_rollout_column {
     rp_tensor tensor;
 } rp_rollout_column;
 
-/* An item: its columns in the order of their names, byte by byte. */
+/* An item. Its columns are in the order of their names, which are compared as bytes. */
 typedef struct rp_rollout_item {
     const rp_rollout_column *columns;
     size_t column_count;
@@ -131,64 +143,67 @@ typedef enum rp_rollout_fate {
     RP_ROLLOUT_UNKNOWN = 0, /* no such group, or it was removed too long ago */
     RP_ROLLOUT_RESERVED = 1,
     RP_ROLLOUT_PARTIAL = 2,  /* some items are there */
-    RP_ROLLOUT_COMPLETE = 3, /* all items are there, and it is not leased */
+    RP_ROLLOUT_COMPLETE = 3, /* all items are there, and the group is not leased */
     RP_ROLLOUT_LEASED = 4,
     RP_ROLLOUT_ACKNOWLEDGED = 5, /* removed: all consumers have acknowledged it */
     RP_ROLLOUT_STALE = 6,        /* removed: its staleness exceeded max_staleness */
     RP_ROLLOUT_EVICTED = 7,      /* removed to make room */
     RP_ROLLOUT_ABORTED = 8,      /* removed by an abort */
-    RP_ROLLOUT_EXPIRED = 9,      /* removed: its reservation expired before it was complete */
+    RP_ROLLOUT_EXPIRED = 9, /* removed: its reservation expired before the group was complete */
 } rp_rollout_fate;
 
-/* The name of a fate, such as "leased". Static; "unknown" for any other number. */
+/* Returns the name of a fate, such as "leased", or "unknown" for any other number. Static. */
 RP_API const char *rp_rollout_fate_name(rp_rollout_fate fate);
 
-/* Why an operation has to wait: the limit that it would exceed. The comments say what `have`,
- * `need` and `bound` of rp_rollout_waiting count. */
+/* Why an operation has to wait: the limit that it would exceed. Each comment names the option
+ * or constant with the limit, then what `have`, `need` and `bound` of rp_rollout_waiting count.
+ */
 typedef enum rp_rollout_limit {
     RP_ROLLOUT_NO_LIMIT = 0,
     RP_ROLLOUT_BY_VERSION = 1, /* groups_per_version: groups that have begun */
     RP_ROLLOUT_BY_GROUPS = 2,  /* max_groups: groups in the buffer */
     RP_ROLLOUT_BY_BYTES = 3,   /* max_bytes: bytes */
-    RP_ROLLOUT_BY_READY = 4,   /* a draw: `have` groups are ready, and it needs `bound` */
+    RP_ROLLOUT_BY_READY = 4,   /* a draw: `have` groups are ready, and the draw needs `bound` */
     RP_ROLLOUT_BY_LEASES = 5,  /* RP_ROLLOUT_LEASES: leases */
 } rp_rollout_limit;
 
 typedef struct rp_rollout_waiting {
     rp_rollout_limit limit;
-    uint64_t have, need, bound; /* the present number, what is needed in addition, the limit */
-    int64_t version;            /* the current one */
+    uint64_t have, need, bound; /* the number now, the number to be added, the limit */
+    int64_t version;            /* the current version */
     int64_t needs_version;      /* RP_ROLLOUT_BY_VERSION: the version at which the group may
                                    begin; else `version` */
 } rp_rollout_waiting;
 
 typedef struct rp_rollout_consumer_info {
     char name[RP_ROLLOUT_NAME_BYTES + 1];
-    uint64_t waiting; /* groups that it cannot draw yet */
-    uint64_t ready;   /* groups that it can draw */
-    uint64_t leased;  /* groups */
-    uint64_t done;    /* groups in the buffer that it has acknowledged */
-    /* Groups, since the beginning. `drawn` counts each draw of a group, also one whose lease
-     * was released or expired, and one that no client has received. */
+    uint64_t waiting; /* groups that the consumer cannot draw yet */
+    uint64_t ready;   /* groups that the consumer can draw */
+    uint64_t leased;  /* groups that the consumer has leased */
+    uint64_t done;    /* groups in the buffer that the consumer has acknowledged */
+    /* Numbers of groups since the beginning. `drawn` counts each draw of a group, even if its
+     * lease was released or expired, or if no client received the group. */
     uint64_t drawn, acknowledged;
 } rp_rollout_consumer_info;
 
-/* A copy of the state. The counts from `acknowledged` on are those since the beginning. */
+/* A copy of the state of rollouts. The counts from `acknowledged` on are since the beginning.
+ */
 typedef struct rp_rollout_info {
     int64_t version;
-    uint64_t groups; /* the sum of the next four */
+    uint64_t groups; /* the sum of the next four fields */
     uint64_t reserved, partial, complete, leased;
     uint64_t items, leases;
     /* The memory of all groups. A group counts 1,024 bytes, plus 64 for each consumer and 16
      * for each item that it may have. An item counts 128. A column counts 256, plus the bytes
      * of its name and of its tensor. */
     uint64_t bytes;
-    uint64_t begun;                   /* the count of the limiter: groups + acknowledged */
-    uint64_t may_begin;               /* the bound of the limiter; UINT64_MAX: none */
-    uint64_t acknowledged;            /* groups, by all consumers */
+    uint64_t begun;     /* groups + acknowledged, the number that groups_per_version bounds */
+    uint64_t may_begin; /* the present bound of `begun`; UINT64_MAX: none */
+    uint64_t acknowledged;            /* groups that all consumers have acknowledged */
     uint64_t stale, evicted, aborted; /* groups */
     uint64_t expired_reservations, expired_leases;
-    /* Groups drawn, by their staleness at that time; each draw counts, as in `drawn`. */
+    /* Number of draws of groups, as in `drawn`, by the staleness of the group when it was
+     * drawn. */
     uint64_t staleness[RP_ROLLOUT_STALENESS_BUCKETS];
     size_t consumer_count;
     rp_rollout_consumer_info consumers[RP_ROLLOUT_CONSUMERS];
@@ -199,12 +214,12 @@ typedef struct rp_rollout_info {
  *   values    the rows of item 0, the rows of item 1, ...
  *   offsets   count + 1 numbers: item i has the rows offsets[i] to offsets[i + 1] - 1
  *
- * A row is a tensor of the column without its first dimension. A scalar is one row. */
+ * The first dimension of a column is its number of rows. A scalar is one row. */
 typedef struct rp_rollout_ragged {
     rp_dtype dtype;
-    rp_shape shape; /* of the values: the number of rows, then the shape of a row */
-    size_t count;   /* of items */
-    size_t bytes;   /* of the values */
+    rp_shape shape; /* shape of the values: the number of rows, then the shape of a row */
+    size_t count;   /* number of items */
+    size_t bytes;   /* bytes of the values */
 } rp_rollout_ragged;
 
 /* Computes the dtype, the shape and the size of a batch: the column `name` of `count` items.
@@ -214,16 +229,17 @@ RP_API RP_NODISCARD rp_status rp_rollout_ragged_measure(const rp_rollout_item *c
                                                         size_t count, rp_string name,
                                                         rp_rollout_ragged *out, rp_error *err);
 
-/* Writes the batch: out->bytes bytes of values and count + 1 offsets. `name` and `items` are
- * those with which `ragged` was measured. */
+/* Writes the batch: ragged->bytes bytes of values and ragged->count + 1 offsets. `name` and
+ * `items` must be those with which `ragged` was measured. */
 RP_API void rp_rollout_ragged_fill(const rp_rollout_item *const *items, rp_string name,
                                    const rp_rollout_ragged *ragged, void *values,
                                    int64_t *offsets);
 
-/* Divides items into consecutive batches: each takes as many of the next items as have at most
- * `budget` rows together (offsets as above), or one item if that alone has more. Writes the
- * number of the first item of each batch to `first`, and `count` after the last, so `first` has
- * room for count + 1 numbers. Returns the number of batches. */
+/* Divides `count` items, in their order, into batches. A batch takes as many of the next items
+ * as have at most `budget` rows together. If the next item alone has more rows, the batch is
+ * this item. `offsets` are those of a ragged batch. Writes the number of the first item of each
+ * batch to `first`, followed by `count`: the caller provides room for count + 1 numbers.
+ * Returns the number of batches. */
 RP_API size_t rp_rollout_pack(const int64_t *offsets, size_t count, int64_t budget,
                               size_t *first);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs: numbers that a training program reports to a server while it trains, for people to look
- * at. The server's page draws them, `reprise runs` lists and exports them.
+/* Runs: numbers that a training program reports to a server while it trains. The web page of
+ * the server draws them, and the command `reprise runs` lists and exports them.
  *
- * A run has a name and consists of series (one for each name of a scalar, such as "loss"), a
- * table of actors, and the states of the latest episode that was reported. A store keeps runs
- * within bounds: it drops the run that was reported to longest ago, and halves the resolution
- * of a series that is full. Checkpoints save runs. docs/runs.md has the details.
+ * A run has a name, series (one for each named scalar, such as "loss"), a list of actors, and
+ * the states of the latest episode that was reported. A store bounds the memory of runs: it
+ * drops the run whose latest report is oldest, and it halves the resolution of a series that is
+ * full. Checkpoints save runs. docs/runs.md has the details.
  *
  * Names are UTF-8 text of 1 to RP_RUN_NAME_BYTES bytes, without a zero byte. */
 #ifndef REPRISE_RUNS_H
@@ -23,8 +23,8 @@ enum {
     RP_EPISODE_VARIABLES = 1024, /* the most numbers of one state */
 };
 
-/* A point of a series. `time_s` is the wall clock in seconds since 1970; 0: the time at which
- * the report arrives. The step may be any number. The value may be infinite or NaN. */
+/* A point of a series. `time_s` is the wall clock in seconds since 1970; 0 means the time at
+ * which the report arrives. The step may be any number. The value may be infinite or NaN. */
 typedef struct rp_scalar {
     rp_string name;
     int64_t step;
@@ -35,10 +35,10 @@ typedef struct rp_scalar {
 /* The latest state of an actor. */
 typedef struct rp_run_actor {
     rp_string name;
-    double epsilon;        /* share of random actions; NaN: not known */
-    double episode_return; /* of its latest episodes; NaN: not known */
-    int64_t version;       /* of the parameters that it uses */
-    int64_t version_lag;   /* how many versions it is behind the learner */
+    double epsilon;        /* rate of random actions; NaN: not known */
+    double episode_return; /* latest return of the actor; NaN: not known */
+    int64_t version;       /* version of the parameters that the actor uses */
+    int64_t version_lag;   /* number of versions that the actor is behind the learner */
 } rp_run_actor;
 
 /* The states of one episode, one row a step, for a drawing. */
@@ -54,7 +54,7 @@ typedef struct rp_run_report {
     size_t scalar_count;
     const rp_run_actor *actors;
     size_t actor_count;
-    const rp_run_episode *episode; /* NULL: the run keeps the episode it has */
+    const rp_run_episode *episode; /* NULL: the run keeps the episode that it has */
 } rp_run_report;
 
 /* What rp_client_runs() does. */
@@ -74,14 +74,15 @@ typedef struct rp_runs_call {
      * calling thread. Returns false to end the call with RP_CANCELLED. */
     bool (*on_data)(void *ctx, const void *data, size_t size);
     void *ctx;
-    size_t dropped; /* result of RP_RUNS_REPORT: scalars, actors and episodes that the server
-                       has no room for */
+    size_t dropped; /* result of RP_RUNS_REPORT: number of scalars, actors and episodes that
+                       were dropped, because the server has no room for them */
 } rp_runs_call;
 
-/* Reports to a run, or reads runs. Of several servers the first one has the runs. Reporting
- * needs the role write, reading the role read.
- * RP_INVALID (names the value and its bound), RP_NOT_FOUND (no such run), RP_NO_RESOURCE,
- * RP_UNIMPLEMENTED (a server of Reverb), and the statuses of all calls of client.h. */
+/* Reports to a run, or reads runs. If the client has several servers, the first one has the
+ * runs. Reporting needs the role write, and reading needs the role read.
+ * RP_INVALID (the text names the value and its bound), RP_NOT_FOUND (no such run),
+ * RP_NO_RESOURCE, RP_UNIMPLEMENTED (a server of Reverb), and the statuses of all calls of
+ * client.h. */
 RP_API RP_NODISCARD rp_status rp_client_runs(rp_client *client, rp_runs_call *call,
                                              rp_wait wait, rp_error *err);
 

@@ -7,7 +7,7 @@
  *
  * With one stream to one server, samples come in the order in which they were drawn. With
  * several streams or servers, the order depends on which response arrives first. With `ordered`
- * it depends only on the seed and on the draws of each server.
+ * it depends only on the client's seed and on the draws of each server.
  *
  * Every call is safe from any thread. Threads get samples in the order of their calls. */
 #ifndef REPRISE_SAMPLER_H
@@ -21,27 +21,27 @@ typedef struct rp_sampler rp_sampler;
 
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_sampler_options {
-    const char *table;               /* * */
-    int64_t max_samples;             /* the sampler ends after this many; 0: never */
-    size_t max_in_flight;            /* samples prefetched on each stream; 0: 100 */
-    size_t streams;                  /* streams to each server; 0: 1 */
-    int64_t max_per_stream;          /* samples before a stream is reopened; 0: no limit */
-    int64_t rate_limiter_timeout_ms; /* the sampler ends if the table gives no sample for this
-                                        long; 0: as soon as it gives none; negative: never.
-                                        If no server can be reached for this long, the sampler
-                                        ends with RP_UNAVAILABLE */
-    size_t decoders; /* threads that help the caller to decode a batch; 0: depends on the
-                        processors */
+    const char *table;      /* * */
+    int64_t max_samples;    /* the sampler ends after this many samples; 0: never */
+    size_t max_in_flight;   /* samples prefetched on each stream; 0: 100 */
+    size_t streams;         /* streams to each server; 0: 1 */
+    int64_t max_per_stream; /* samples after which a stream is reopened; 0: no limit */
+    /* If the table gives no sample for this long, because its rate limiter refuses, the sampler
+     * ends. 0: it ends as soon as the table gives none. Negative: no limit. If no server can be
+     * reached for this long, the sampler ends with RP_UNAVAILABLE. */
+    int64_t rate_limiter_timeout_ms;
+    size_t decoders; /* threads that help the caller to decode a batch; 0: chosen by the number
+                        of processors */
     bool ordered;    /* the order does not depend on which response arrives first */
     bool checked; /* compare samples with the signature of the table, if the table has one and
                      the server sends it within 30 s */
     double beta;  /* exponent of importance weights, normalised in each batch; 0: none */
-    bool direct;  /* from a store of this process, draw on the thread of the call that needs
-                     samples, and prefetch none: this costs less, and priorities are up to date.
-                     No effect on a server, or with `checked` */
+    bool direct;  /* for a store of this process: draw on the thread of the call that needs
+                     samples, and prefetch nothing. This costs less, and priorities are up to
+                     date. No effect with a server or `checked` */
 } rp_sampler_options;
 
-/* Creates a sampler and starts prefetching. The client must outlive it. Returns owned.
+/* Creates a sampler and starts prefetching. The client must outlive the sampler. Returns owned.
  * RP_INVALID, RP_NO_RESOURCE, RP_NOT_FOUND (no such table; only with `checked`, which fetches
  * the signature first). */
 RP_API RP_NODISCARD rp_status rp_sampler_new(rp_client *client,
@@ -54,7 +54,8 @@ RP_API void rp_sampler_free(rp_sampler *sampler);
 RP_API void rp_sampler_close(rp_sampler *sampler);
 
 /* Takes 1 to `capacity` samples: waits for the first and returns all that have arrived. Release
- * them with rp_samples_release(). `probability` and `table_size` refer to all shards together.
+ * them with rp_samples_release(). If the client has several servers, `probability` and
+ * `table_size` refer to the tables of all servers together.
  *
  * RP_DEADLINE (`wait` ended, or the rate limiter timed out; in the second case the text says
  * so, and every later call returns the same), RP_PRECONDITION (max_samples have been taken),
@@ -63,22 +64,23 @@ RP_API void rp_sampler_close(rp_sampler *sampler);
  * (`checked`, and a sample
  * does not fit the signature), RP_NO_RESOURCE (memory, or a sample over the client's
  * `item_bytes`), RP_DENIED, RP_UNAUTHENTICATED. Samples that arrived before the failure are
- * returned first. The time of rate_limiter_timeout_ms runs only while a call waits; a timeout
- * of 0 applies even if no call waits.
+ * returned first. If rate_limiter_timeout_ms is positive, only the time in which a call waits
+ * counts towards it. If it is 0, the sampler can end even if no call waits.
  *
- * If a table on several servers has a sampler that is not random (fifo, lifo, heaps), its
- * shards are drawn from in turns; `probability` is then the probability within the shard. */
+ * If the table is on several servers, and its selector is not random (fifo, lifo, heaps), the
+ * rp_sampler draws from the servers in turns. `probability` is then that within the table of
+ * one server. */
 RP_API RP_NODISCARD rp_status rp_sampler_next(rp_sampler *sampler, rp_sample *out,
                                               size_t capacity, size_t *count, rp_wait wait,
                                               rp_error *err);
 
 typedef enum rp_ragged {
     RP_RAGGED_REFUSE = 0, /* items must have equal lengths */
-    RP_RAGGED_PAD = 1, /* padded with zeros to the longest; rp_batch_lengths() gives lengths */
-    RP_RAGGED_OFFSETS = 2, /* concatenated; rp_batch_lengths() gives offsets */
+    RP_RAGGED_PAD = 1,    /* pad items with zeros to the longest; rp_batch_lengths(): lengths */
+    RP_RAGGED_OFFSETS = 2, /* concatenate items; rp_batch_lengths(): offsets */
 } rp_ragged;
 
-/* What one decoded column of a batch looks like. */
+/* The type and size of one decoded column of a batch. */
 typedef struct rp_batch_column {
     rp_dtype dtype;
     rp_shape shape; /* the first dimension counts items, or rows with RP_RAGGED_OFFSETS */
@@ -88,10 +90,10 @@ typedef struct rp_batch_column {
 typedef struct rp_batch rp_batch;
 
 /* Waits for `size` (1 to 2^20) consecutive samples and makes a batch of them, not decoded yet.
- * Other callers wait meanwhile. If the sampler ends early, the samples so far become a smaller,
- * last batch, unless `whole` is set. If the wait ends early, or a `whole` batch cannot be
- * filled, the samples so far go to the next call. Returns owned. The batch may outlive the
- * sampler, but not the client. One thread at a time may use it.
+ * Meanwhile other callers wait. If the sampler ends early and `whole` is false, the samples so
+ * far become a last, smaller batch. If the sampler ends early and `whole` is true, or if the
+ * wait ends early, the samples so far go to the next call. Returns owned. The batch may outlive
+ * the sampler, but not the client. One thread at a time may use it.
  *
  * The statuses are those of rp_sampler_next(). In two more cases the samples are dropped:
  * RP_INVALID (the items differ; the text names the item, its value and the expected one) and
@@ -107,8 +109,8 @@ RP_API const rp_sample *rp_batch_samples(const rp_batch *batch);
 RP_API size_t rp_batch_column_count(const rp_batch *batch);
 RP_API const rp_batch_column *rp_batch_get_column(const rp_batch *batch, size_t column);
 /* With RP_RAGGED_PAD: returns the number of rows of each item, or NULL if all are equal. With
- * RP_RAGGED_OFFSETS: returns size + 1 offsets, the first row of each item and the end. NULL for
- * a squeezed column, which is never ragged. Borrowed. */
+ * RP_RAGGED_OFFSETS: returns size + 1 offsets: the first row of each item, then the number of
+ * all rows. Returns NULL for a squeezed column, which is never ragged. Borrowed. */
 RP_API const int64_t *rp_batch_lengths(const rp_batch *batch, size_t column);
 
 /* Decodes every column into dst[column]; NULL skips a column. dst_bytes[column] must be exactly
@@ -129,21 +131,21 @@ typedef struct rp_stack_place {
 typedef struct rp_stack {
     const rp_stack_place *columns; /* one for each column of the items */
     size_t column_count;
-    rp_sample *samples; /* `size` of them; each gets everything but its trajectory */
+    rp_sample *samples; /* `size` of them; all fields are written, but the trajectory is NULL */
     size_t size;        /* items, 1 to 2^20 */
 } rp_stack;
 
-/* For callers that know the columns of the items: waits for `to->size` samples and decodes each
- * on the calling thread as it arrives, while it is in the processor's cache. Faster than a
- * batch if items are large and not compressed. Samples are released in groups, so memory does
- * not grow with the size; a group has at most 256 items and, unless it is a single item, at
- * most 256 KiB of decoded data. Other callers may get samples in between. Importance weights
- * are normalised within one call.
+/* For callers that know the columns of the items. Waits for `to->size` samples and decodes each
+ * on the calling thread as it arrives, while its data is in the processor's cache. Faster than
+ * a batch if items are large and not compressed. Samples are released in groups, so memory does
+ * not grow with `to->size`. A group is one item, or up to 256 items with at most 256 KiB of
+ * decoded data. Other callers may get samples in between. Importance weights are normalised
+ * within one call.
  *
  * `*count`, the number of samples that were decoded, is written whatever the status. It is less
  * than `to->size` if the wait or the sampler ended. Then the status is RP_OK if `*count` is at
- * least 1, and the next call returns the reason. To continue, call again with `columns` and
- * `samples` advanced.
+ * least 1, and the next call returns the reason. To continue, the caller advances `columns` and
+ * `samples` and calls again.
  *
  * The statuses are those of rp_sampler_batch(), and RP_PRECONDITION in the child of a fork.
  * RP_INVALID: an item does not have the columns and bytes of `to->columns`, differs from the
@@ -152,8 +154,8 @@ typedef struct rp_stack {
 RP_API RP_NODISCARD rp_status rp_sampler_stack(rp_sampler *sampler, const rp_stack *to,
                                                size_t *count, rp_wait wait, rp_error *err);
 
-/* Writes a sentence that says what the sampler waits for, cut to fit `size`. Asks the server if
- * only the server knows, for at most half a second and at most once a second. */
+/* Writes a sentence that says what the sampler waits for, cut to fit `size`. If only the server
+ * knows, asks the server, for at most half a second and at most once a second. */
 RP_API void rp_sampler_why(rp_sampler *sampler, char *text, size_t size);
 
 RP_END_DECLS

@@ -3,12 +3,12 @@
  *
  * One port has Reverb's gRPC service, so that any Reverb client can use the server; services of
  * our own (proto/reprise/v1); gRPC health and reflection; and plain HTTP for /healthz, /metrics
- * and /v1/info. The server runs on threads of its own, one event loop each; each connection
- * stays on one of them.
+ * and /v1/info. The server runs on threads of its own, each with one event loop. A connection
+ * stays on one thread.
  *
- * No peer can stop the server or a table: everything that a peer can make grow has a limit in
- * rp_server_limits. A peer that exceeds a limit gets an error status or loses its connection;
- * other peers are not affected. */
+ * A peer cannot exhaust the server: rp_server_limits has a limit for everything that a peer can
+ * make grow. A peer that exceeds a limit gets an error status or loses its connection. Other
+ * peers are not affected. */
 #ifndef REPRISE_SERVER_H
 #define REPRISE_SERVER_H
 
@@ -19,44 +19,49 @@ RP_BEGIN_DECLS
 
 typedef struct rp_server rp_server;
 
-/* Limits for peers. 0 means the default, which rp_server_limits_default() returns. */
+/* Limits for peers. A comment names what is limited, then, after the colon, the default. 0
+ * means the default, which rp_server_limits_default() returns. */
 typedef struct rp_server_limits {
-    size_t connections;   /* with accepted calls, open at once: 10,000; 64 others may be open */
-    size_t streams;       /* calls open at once on a connection: 1,024 */
-    size_t calls;         /* on all connections: 65,536; a connection may always have 16 */
-    size_t message_bytes; /* of one gRPC message: 64 MiB; at most half of queued_bytes */
-    size_t chunk_bytes;   /* of one chunk, as it is sent: 32 MiB */
-    size_t tensor_bytes;  /* of one chunk, decompressed: 256 MiB */
-    size_t item_bytes;    /* of one item, decoded: 1 GiB */
-    size_t columns;       /* of one item: 4,096 */
-    size_t chunks;        /* of one item, each counted once: 262,144 */
-    size_t slices;        /* of all items of a message: 1,048,576 */
-    size_t items;         /* of one message: 262,144 */
-    size_t keys; /* in one message, of items to update or delete or chunks to keep: 262,144 */
-    size_t distinct_samples;    /* of one Sample call with `distinct`: 4,096 */
-    size_t stream_pinned_bytes; /* of chunks that a stream keeps and no table holds: 64 MiB */
+    size_t connections; /* open connections that had an accepted call: 10,000. 64 others may be
+                           open */
+    size_t streams;     /* open calls of one connection: 1,024 */
+    size_t calls; /* open calls of all connections: 65,536. A connection may always have 16 */
+    size_t message_bytes; /* bytes of one gRPC message: 64 MiB, at most half of queued_bytes */
+    size_t chunk_bytes;   /* bytes of one chunk as it is sent: 32 MiB */
+    size_t tensor_bytes;  /* bytes of one chunk, decompressed: 256 MiB */
+    size_t item_bytes;    /* bytes of one item, decoded: 1 GiB */
+    size_t columns;       /* columns of one item: 4,096 */
+    size_t chunks;        /* different chunks of one item: 262,144 */
+    size_t slices;        /* slices of all items of one message: 1,048,576 */
+    size_t items;         /* items of one message: 262,144 */
+    size_t keys; /* keys in one message (items to update or delete, chunks to keep): 262,144 */
+    size_t distinct_samples;    /* samples of one Sample call with `distinct`: 4,096 */
+    size_t stream_pinned_bytes; /* bytes of chunks that a stream keeps and no table holds: 64
+                                   MiB */
     size_t connection_pinned_bytes; /* the same over all streams of a connection: 256 MiB */
     size_t pinned_bytes; /* the same over all connections, plus the chunks of inserts that wait:
                             10 % of the memory */
-    size_t stream_queued_bytes;     /* of responses that wait for a slow reader: 2 MiB */
+    size_t stream_queued_bytes; /* bytes of responses of a stream that wait for a slow reader: 2
+                                   MiB */
     size_t connection_queued_bytes; /* the same over all streams of a connection: 16 MiB */
-    size_t queued_bytes; /* of messages and responses of all connections: 5 % of the memory */
-    size_t shared_held_bytes; /* of chunks that a client of this host reads in place: 1 GiB;
-                               * all such clients together: four times as much */
-    size_t run_bytes;         /* of all runs (reprise/runs.h) together: 64 MiB */
-    size_t header_bytes;      /* of the headers of a request: 16 KiB */
-    size_t header_fields;     /* of a request: 64 */
-    size_t abuse_burst; /* budget of a connection for resets, pings, settings and empty frames:
+    size_t queued_bytes;      /* bytes of messages and responses of all connections: 5 % of the
+                                 memory */
+    size_t shared_held_bytes; /* bytes of chunks that a client of this host reads in place: 1
+                                 GiB. All such clients together may read four times as much */
+    size_t run_bytes;         /* bytes of all runs (reprise/runs.h) together: 64 MiB */
+    size_t header_bytes;      /* bytes of the headers of a request: 16 KiB */
+    size_t header_fields;     /* header fields of a request: 64 */
+    size_t abuse_burst; /* resets, pings, settings and empty frames of a connection in a burst:
                            1,000 */
-    size_t abuse_per_second; /* how much of this budget a connection regains: 33 */
-    int64_t handshake_ms;    /* time for TLS, preface and settings: 10,000 */
+    size_t abuse_per_second; /* events a second that are added to this budget again: 33 */
+    int64_t handshake_ms;    /* time for the TLS handshake, preface and settings: 10,000 */
     int64_t stall_ms; /* how long a peer may read nothing while responses wait for it: 60,000 */
     int64_t message_grace_ms; /* time after which a message must arrive at 1 KiB/s or faster:
                                  30,000 */
     int64_t ping_ms;          /* silence after which the server sends a ping: 30,000 */
     int64_t ping_timeout_ms;  /* how long the server waits for the acknowledgement of a ping:
                                  20,000 */
-    size_t tables;            /* of the store: 1,024 */
+    size_t tables;            /* tables of the store: 1,024 */
     int64_t checkpoint_spacing_ms; /* least time between checkpoints that peers request, after
                                       a few in a row: 10,000 */
 } rp_server_limits;
@@ -64,18 +69,19 @@ typedef struct rp_server_limits {
 RP_API rp_server_limits rp_server_limits_default(void);
 
 /* Authentication and TLS. Without credentials every peer has the role admin, and the server
- * accepts only loopback addresses and Unix sockets, unless `insecure` is set. The files are
- * read at the start and again by rp_server_reload(). */
+ * accepts only loopback addresses and Unix sockets, unless `insecure` is set. rp_server_start()
+ * and rp_server_reload() read the files. */
 typedef struct rp_server_security {
-    const char *certificate_file; /* PEM, the chain; NULL: no TLS */
+    const char *certificate_file; /* PEM, the certificate chain; NULL: no TLS */
     const char *key_file;         /* PEM */
     const char *client_ca_file;   /* PEM: client certificates are requested and verified */
     bool require_client_certificate;
     const char *tokens_file; /* see docs/security.md: role, name, SHA-256 of a token per line */
     bool insecure;           /* allow any address without credentials */
-    bool reset_off;          /* refuse Reset to all roles */
-    /* A server without credentials serves pages over HTTP/1.1 only under IP addresses, names
-     * without a dot, names below "localhost", and these host names, separated by commas. */
+    bool reset_off;          /* refuse the call Reset to all roles */
+    /* Additional host names, separated by commas, under which a server without credentials
+     * serves pages over HTTP/1.1. It always serves them under IP addresses, names without a dot
+     * and names below "localhost". */
     const char *page_hosts;
 } rp_server_security;
 
@@ -97,28 +103,28 @@ typedef struct rp_log {
 typedef struct rp_server_options {
     const rp_allocator *alloc; /* NULL: rp_allocator_default(). The struct is copied */
     /* Addresses to listen on: "host:port" ("[::1]:8000", ":8000" for every address),
-     * "unix:/path", or "fd:3" for a listening socket. None: "localhost:8000". Port 0: any free
-     * port. */
+     * "unix:/path", or "fd:3" for a listening socket. If there are no addresses, the server
+     * listens on "localhost:8000". Port 0 means any free port. */
     const char *const *addresses;
     size_t address_count;
     size_t loops;            /* event loops, one thread each; 0: one per processor */
-    rp_server_limits limits; /* zeroes are defaults */
+    rp_server_limits limits; /* 0 in a field: the default */
     rp_server_security security;
-    rp_log log;        /* write NULL: no log */
-    bool moderate_off; /* do not delay reads to let small messages accumulate */
+    rp_log log;        /* if log.write is NULL, there is no log */
+    bool moderate_off; /* read at once: do not wait until small messages accumulate */
     /* Disables shared memory. By default a server that listens on a Unix socket, without TLS,
      * keeps chunks of 32 KiB and more in memory that clients of this host read in place. */
     bool shared_memory_off;
     size_t shared_memory_bytes; /* the most shared memory; 0: half of the machine's memory, at
                                    most 64 GiB */
-    /* The durable of the store. Borrowed: it must outlive the server. With it, the call
-     * Checkpoint writes a checkpoint, and changes are confirmed when they are as safe as its
-     * mode promises. NULL: Checkpoint is an error, unless rp_server_set_durable() sets a
-     * durable later. */
+    /* The rp_durable of the store. Borrowed: it must outlive the server. With it, the call
+     * Checkpoint writes a checkpoint, and changes are confirmed when they are as safe as the
+     * mode of the rp_durable promises. If it is NULL, Checkpoint is an error until
+     * rp_server_set_durable() sets it. */
     rp_durable *durable;
-    /* The store is being loaded. The server starts as RP_HEALTH_LOADING, and does not touch the
-     * store until rp_server_set_health() says that it serves: until then calls get
-     * UNAVAILABLE. */
+    /* The store is still being loaded. The server starts as RP_HEALTH_LOADING. Until
+     * rp_server_set_health() sets RP_HEALTH_SERVING, the server does not use the store, and
+     * calls get UNAVAILABLE. */
     bool loading;
     /* The process runs only this server. A thread then measures the memory of the process and
      * keeps it below the bound in docs/operations.md. Memory that is lost to fragmentation
@@ -128,46 +134,49 @@ typedef struct rp_server_options {
 } rp_server_options;
 
 /* Starts a server for `store`, which is borrowed and must outlive it. After RP_OK the server
- * listens on all addresses. RP_INVALID (an address, a limit, a file that is not a certificate),
- * RP_PRECONDITION (an address that is not local, without credentials), RP_UNAVAILABLE (an
- * address in use), RP_NOT_FOUND (a file), RP_NO_RESOURCE. */
+ * listens on all addresses. RP_INVALID (a wrong address or limit, or a file that is not a
+ * certificate), RP_PRECONDITION (an address that is not local, without credentials),
+ * RP_UNAVAILABLE (an address is in use), RP_NOT_FOUND (a file does not exist), RP_NO_RESOURCE.
+ */
 RP_API RP_NODISCARD rp_status rp_server_start(rp_store *store, const rp_server_options *options,
                                               rp_server **out, rp_error *err);
 
-/* The port of the first TCP address, or 0 if there is none. */
+/* Returns the port of the first TCP address, or 0 if there is none. */
 RP_API int rp_server_port(const rp_server *server);
 
-/* Sets the durable of a server that is loading, like the option `durable`. To be called once,
- * before the server serves.
- * RP_PRECONDITION (it has a durable, or is not loading), RP_NO_RESOURCE. */
+/* Sets the rp_durable of a server that is loading, like the option `durable`. The caller must
+ * call it at most once, before the server leaves RP_HEALTH_LOADING.
+ * RP_PRECONDITION (the server has an rp_durable, or is not loading), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_server_set_durable(rp_server *server, rp_durable *durable,
                                                     rp_error *err);
 
-/* The state that /healthz reports. A server starts as RP_HEALTH_SERVING unless it is loading.
- * While its durable is degraded, a serving server is reported as degraded. */
+/* The state that /healthz reports. A server starts as RP_HEALTH_SERVING, or as
+ * RP_HEALTH_LOADING with the option `loading`. While its rp_durable is degraded, /healthz
+ * reports a serving server as degraded. */
 typedef enum rp_health {
     RP_HEALTH_LOADING = 0,
     RP_HEALTH_SERVING = 1,
-    RP_HEALTH_DEGRADED = 2, /* serves, but an operator has to act: `why` has the reason */
+    RP_HEALTH_DEGRADED = 2, /* serves, but an operator must act; `why` has the reason */
     RP_HEALTH_DRAINING = 3,
 } rp_health;
 
 RP_API void rp_server_set_health(rp_server *server, rp_health health, const char *why);
 
 /* Reads certificates and tokens again and sets new limits (NULL: keeps the old ones). Open
- * streams are not affected. On failure nothing has changed. Statuses as for
+ * streams are not affected. If the call fails, nothing has changed. The statuses are those of
  * rp_server_start(). */
 RP_API RP_NODISCARD rp_status rp_server_reload(rp_server *server,
                                                const rp_server_limits *limits, rp_error *err);
 
-/* Accepts no new connections and calls. Open calls have at most `grace_ms` to finish; then the
- * rest end with UNAVAILABLE. Returns when all have ended. The store is not changed. */
+/* Stops accepting connections and calls. Open calls have at most `grace_ms` to finish; after
+ * this time they end with UNAVAILABLE. Returns when all connections have ended. The store is
+ * not changed. */
 RP_API void rp_server_drain(rp_server *server, int64_t grace_ms);
 
-/* The first half of rp_server_drain(), which may be called repeatedly: accepts no new
- * connections and calls, and waits until the open ones have ended. RP_DEADLINE: some are left;
- * wait again, or free the server. `*calls` (may be NULL) gets the number of calls that are open
- * then. `wait.cancel` is ignored. */
+/* The first half of rp_server_drain(): stops accepting connections and calls, and waits until
+ * all connections have ended. `*calls` (may be NULL) gets the number of calls that are still
+ * open. RP_DEADLINE: some connections have not ended. The caller may then call again, or free
+ * the server. `wait.cancel` is ignored. */
 RP_API RP_NODISCARD rp_status rp_server_drain_wait(rp_server *server, rp_wait wait,
                                                    size_t *calls);
 

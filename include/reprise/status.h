@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Statuses, error messages, and the few macros every other header uses.
  *
- * A call that can fail returns an rp_status and nothing else; its results go to out-parameters,
- * which are written only on RP_OK unless the call says otherwise. Many calls also take an
- * `rp_error *err` as their last parameter: a buffer of the caller that receives the code and a
- * text that names the object, the value and the bound. It may be NULL.
+ * A call that can fail returns an rp_status. Its results go to out-parameters. If the call
+ * fails, it does not write them; the comment on the call names any exception. Many calls also
+ * take an `rp_error *err` as their last parameter: a buffer of the caller, to which a call that
+ * fails writes the status and a text. The text names the object, the value and the bound. `err`
+ * may be NULL.
  *
  * The comment on a call ends with the statuses that the call may return besides RP_OK. "Returns
- * owned" means that the caller frees the result. A result that is "borrowed" or "static" is not
- * freed by the caller; a static one is valid for ever. */
+ * owned" means that the caller must free the result. The caller must not free a result that is
+ * "borrowed" or "static". A static result is valid for ever. */
 #ifndef REPRISE_STATUS_H
 #define REPRISE_STATUS_H
 
@@ -43,7 +44,7 @@ typedef enum rp_status {
     RP_OK = 0,
     RP_CANCELLED = 1,        /* the object was closed, or the wait was cancelled */
     RP_INVALID = 3,          /* an argument is wrong; retrying cannot help */
-    RP_DEADLINE = 4,         /* the deadline passed first */
+    RP_DEADLINE = 4,         /* the deadline passed before the call was done */
     RP_NOT_FOUND = 5,        /* no table, key or column of that name */
     RP_EXISTS = 6,           /* the name is taken */
     RP_DENIED = 7,           /* the caller is known, but may not do this */

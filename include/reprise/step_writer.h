@@ -21,21 +21,21 @@ typedef struct rp_step_writer_options {
     size_t max_in_flight;        /* the most unconfirmed items; 0: 25 */
 } rp_step_writer_options;
 
-/* Creates a writer as rp_trajectory_writer_new() does. Returns owned. */
+/* Creates a writer like rp_trajectory_writer_new(), with the same statuses. Returns owned. */
 RP_API RP_NODISCARD rp_status rp_step_writer_new(rp_client *client,
                                                  const rp_step_writer_options *options,
                                                  rp_wait wait, rp_step_writer **out,
                                                  rp_error *err);
-/* Frees a writer without waiting. Items that are not confirmed are dropped: flush first. NULL
- * is fine. */
+/* Frees a writer without waiting. Items that are not confirmed are dropped, so the caller
+ * should flush first. NULL is fine. */
 RP_API void rp_step_writer_free(rp_step_writer *writer);
 
-/* Appends a step: one tensor for each column. Every step has the same number of columns.
+/* Appends a step: one tensor for each column. Every step must have the same number of columns.
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_step_writer_append(rp_step_writer *writer,
                                                     const rp_tensor *step, size_t column_count,
                                                     rp_error *err);
-/* Appends one step for each row of the tensors, which all have the same number of rows. On
+/* Appends one step for each row of the tensors, which must all have the same number of rows. On
  * RP_NO_RESOURCE the first steps may have been appended. */
 RP_API RP_NODISCARD rp_status rp_step_writer_append_sequence(rp_step_writer *writer,
                                                              const rp_tensor *steps,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store: a set of tables that share one byte budget, one seed, one clock and one allocator.
  *
- * A table can be dropped while other threads use it. If a program drops tables, the other
- * threads must hold references (rp_store_find_table(), rp_table_ref()). If it drops none,
- * borrowed pointers to tables are valid as long as the store. */
+ * A table can be dropped while other threads use it. If a program drops tables, its other
+ * threads must hold references to them (rp_store_find_table(), rp_table_ref()). If a program
+ * drops no tables, borrowed pointers to tables are valid as long as the store. */
 #ifndef REPRISE_STORE_H
 #define REPRISE_STORE_H
 
@@ -13,20 +13,20 @@ RP_BEGIN_DECLS
 
 typedef struct rp_store rp_store;
 
-/* How an insert proceeds if it would make all tables together exceed `max_bytes`. */
+/* What happens to an insert that would make all tables together exceed `max_bytes`. */
 typedef enum rp_budget_policy {
     RP_BUDGET_EVICT = 0,  /* the remover of its table evicts items first */
-    RP_BUDGET_BLOCK = 1,  /* it waits until there is room */
-    RP_BUDGET_REJECT = 2, /* it fails with RP_NO_RESOURCE */
+    RP_BUDGET_BLOCK = 1,  /* the insert waits until there is room */
+    RP_BUDGET_REJECT = 2, /* the insert fails with RP_NO_RESOURCE */
 } rp_budget_policy;
 
 /* Zero-initialise it; every field has a default. */
 typedef struct rp_store_options {
     const rp_allocator *alloc; /* NULL: rp_allocator_default(). The struct is copied */
     /* A limit on the memory of all tables, 0 for none. It counts rp_trajectory_cost() of the
-     * items, each chunk once, and for each table the index memory of removed items beyond
-     * 128 KiB. Rollouts do not count in it: they may take a third of it in addition. Without a
-     * limit they may take 8 GiB, or half of the machine's memory if that is less. */
+     * items, each chunk once, and for each table the index memory of removed items beyond 128
+     * KiB. Rollouts (rollouts.h) may take a third of max_bytes in addition. If max_bytes is 0,
+     * they may take 8 GiB, or half of the machine's memory if that is less. */
     uint64_t max_bytes;
     rp_budget_policy policy;
     /* The seed of all random choices. Two stores with the same seed and the same sequence of
@@ -44,20 +44,20 @@ typedef struct rp_store_options {
 RP_API RP_NODISCARD rp_status rp_store_new(const rp_store_options *options, rp_store **out,
                                            rp_error *err);
 
-/* Closes the store if it is open, drops its tables and frees it. At that time no call may be in
- * progress on the store or on a borrowed table, and no writer may exist. References to tables
- * and samples that are still held stay valid; the last of them frees the remaining memory, with
+/* Closes the store if it is open, drops its tables and frees it. The caller must ensure that no
+ * call is in progress on the store or on a borrowed table, and that no writer exists. Held
+ * references to tables and samples stay valid. The last of them frees the remaining memory with
  * the store's allocator. */
 RP_API void rp_store_free(rp_store *store); /* NULL is fine */
 
 /* Closes every table: all waits end with RP_CANCELLED, as do later calls. */
 RP_API void rp_store_close(rp_store *store);
 
-/* Makes a table. `*out` (may be NULL) is borrowed, valid until the table is dropped or the
- * store freed; it is not set if the table was not made. The table owns the extensions; if it
- * was not made, the caller still does. If the journal fails, its status is returned, but the
- * table exists and `*out` is set. RP_INVALID (names the option, the value and the bound; the
- * name is not UTF-8),
+/* Makes a table. `*out` (`out` may be NULL) is borrowed, valid until the table is dropped or
+ * the store freed. The table takes over the extensions. If the call fails, no table is made,
+ * `*out` is not set, and the caller still owns the extensions. There is one exception: if the
+ * journal fails, the call returns its status, but the table exists and `*out` is set.
+ * RP_INVALID (the text names the option, the value and the bound; or the name is not UTF-8),
  * RP_EXISTS, RP_PRECONDITION (store closed), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_store_add_table(rp_store *store,
                                                  const rp_table_options *options,
@@ -74,8 +74,8 @@ RP_API size_t rp_store_find_tables(rp_store *store, rp_table **out, size_t capac
 
 /* Drops a table: all its waits end with RP_CANCELLED, as do later calls, and its items are
  * removed, so that their bytes no longer count against `max_bytes`. The name is free for a new
- * table even before this call returns. The last reference frees the memory. Extensions get no
- * events for the removed items.
+ * table even before this call returns. The memory of the table is freed with the last reference
+ * to it. Extensions get no events for the removed items.
  * RP_NOT_FOUND, RP_PRECONDITION (store closed). */
 RP_API RP_NODISCARD rp_status rp_store_drop_table(rp_store *store, rp_string name,
                                                   rp_error *err);
@@ -94,7 +94,7 @@ typedef struct rp_store_info {
      * (rp_server_options.owns_process). */
     uint64_t lost_bytes;
     size_t table_count;
-    uint64_t seed; /* the seed in use: give it to another store to repeat a run */
+    uint64_t seed; /* the seed in use, to repeat a run in another store */
 } rp_store_info;
 
 RP_API void rp_store_get_info(rp_store *store, rp_store_info *out);

@@ -3,9 +3,10 @@
  * item, and when.
  *
  * This is Reverb's pattern language. After every append, of a whole step or a part of one, the
- * writer applies the patterns in the order given, each at most once a step. At the end of an
- * episode it applies all of them once more. A pattern that needs a missing row is skipped.
- * Values of columns that no pattern uses are not stored. */
+ * writer tries the patterns in the order given. A pattern creates at most one item for a step.
+ * At the end of an episode the writer tries once more the patterns that have created no item
+ * for the last step. A pattern that needs a missing row is skipped. Values of columns that no
+ * pattern uses are not stored. */
 #ifndef REPRISE_STRUCTURED_WRITER_H
 #define REPRISE_STRUCTURED_WRITER_H
 
@@ -15,10 +16,10 @@
 RP_BEGIN_DECLS
 
 /* One column of the items: rows of column `source`, counted back from the latest step.
- *   stop alone (has_start false)   the one row at `stop` < 0, squeezed
+ *   stop alone (has_start false)   the one row at `stop` < 0, without a row dimension
  *   start (has_start true)         every `step`-th row of [start, stop); start < 0, and
- *                                  start < stop <= 0; without has_stop, stop counts as 0, and a
- *                                  step of 0 as 1 */
+ *                                  start < stop <= 0. If has_stop is false, the rows end with
+ *                                  the latest step. A `step` of 0 means 1 */
 typedef struct rp_pattern_node {
     uint32_t source;
     bool has_start, has_stop;
@@ -27,13 +28,14 @@ typedef struct rp_pattern_node {
 } rp_pattern_node;
 
 typedef enum rp_condition_left {
-    RP_LEFT_STEP_INDEX = 0,      /* index of the latest step in its episode, from 0 */
+    RP_LEFT_STEP_INDEX = 0,      /* number of the latest step in its episode, from 0 */
     RP_LEFT_STEPS_SINCE_APPLIED, /* steps since this pattern created an item; 1 on the first
                                     step */
-    RP_LEFT_BUFFER_LENGTH,       /* rows of the longest column */
+    RP_LEFT_BUFFER_LENGTH,       /* number of rows of the longest column */
     RP_LEFT_IS_END_EPISODE,      /* 1 at the end of an episode; compares only with == 1 */
-    RP_LEFT_DATA, /* the value of column `column` in the latest step, an integer or bool scalar;
-                     without a value the condition does not hold */
+    RP_LEFT_DATA, /* the value of column `column` in the latest step, an integer or bool scalar.
+                     If there is no such value, the condition does not hold, even with
+                     `inverse` */
 } rp_condition_left;
 
 typedef enum rp_condition_compare {
@@ -53,7 +55,7 @@ typedef struct rp_condition {
 typedef enum rp_priority_kind {
     RP_PRIORITY_CONSTANT = 0,
     /* w * max|x| + (1 - w) * mean|x|, where w is max_priority_weight and x are the rows of the
-     * last node whose source is `column`: float or integer scalars. */
+     * last node whose source is `column`. The rows must be float or integer scalars. */
     RP_PRIORITY_TD_ERROR = 1,
 } rp_priority_kind;
 
@@ -68,7 +70,7 @@ typedef struct rp_pattern {
     const char *table;
     const rp_pattern_node *nodes; /* one for each column of the item */
     size_t node_count;
-    const rp_condition *conditions; /* all must hold, and there must be enough rows */
+    const rp_condition *conditions; /* all must hold, and all rows of the nodes must exist */
     size_t condition_count;
     rp_pattern_priority priority;
 } rp_pattern;
@@ -77,22 +79,22 @@ typedef struct rp_structured_writer rp_structured_writer;
 
 /* Zero-initialise it. */
 typedef struct rp_structured_writer_options {
-    int32_t chunk_length; /* 0: tuned */
+    int32_t chunk_length; /* rows of a chunk; 0: tuned to the data */
     rp_chunk_options chunk;
     size_t max_items, max_bytes; /* as in rp_trajectory_writer_options */
 } rp_structured_writer_options;
 
-/* Creates a writer. Patterns are copied. Returns owned. RP_INVALID ("Invalid configuration at
- * position i: ..."), RP_NO_RESOURCE. */
+/* Creates a writer. Patterns are copied. Returns owned. RP_INVALID (with a text such as
+ * "Invalid configuration at position i: ..."), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_structured_writer_new(
     rp_client *client, const rp_pattern *patterns, size_t count,
     const rp_structured_writer_options *options, rp_structured_writer **out, rp_error *err);
 RP_API void rp_structured_writer_free(rp_structured_writer *writer); /* NULL is fine */
 
 /* Appends like rp_trajectory_writer_append() and applies the patterns. While the writer holds
- * max_items or max_bytes, waits before it appends: on RP_DEADLINE and RP_CANCELLED nothing is
- * appended. If an item cannot be created (RP_INVALID: a TD error that is NaN; RP_NO_RESOURCE),
- * the step is appended all the same. */
+ * max_items or max_bytes, the call waits before it appends; on RP_DEADLINE and RP_CANCELLED
+ * nothing is appended. If an item cannot be created (RP_INVALID: a TD error is NaN;
+ * RP_NO_RESOURCE), the step is still appended. */
 RP_API RP_NODISCARD rp_status rp_structured_writer_append(rp_structured_writer *writer,
                                                           const rp_value *values, size_t count,
                                                           uint32_t flags, rp_wait wait,
@@ -119,11 +121,11 @@ RP_API RP_NODISCARD rp_status rp_batch_writer_new(rp_client *client, size_t envi
                                                   rp_batch_writer **out, rp_error *err);
 RP_API void rp_batch_writer_free(rp_batch_writer *writer); /* NULL is fine */
 
-/* Appends a step of every environment: each tensor has `environments` rows. ends[i] (`ends` may
- * be NULL) ends the episode of environment i with this step and clears its history, without a
- * flush. Before it appends anything, waits until no environment holds max_items or max_bytes.
- * If an environment fails after that, the text names it, and the environments before it have
- * the step. */
+/* Appends a step of every environment: each tensor has one row for each environment. If ends[i]
+ * is true (`ends` may be NULL), the episode of environment i ends with this step, and the
+ * history of the environment is cleared, without a flush. The call first waits until no
+ * environment holds max_items or max_bytes. If the append of an environment fails after that,
+ * the text names the environment, and the environments before it have the step. */
 RP_API RP_NODISCARD rp_status rp_batch_writer_append(rp_batch_writer *writer,
                                                      const rp_value *values, size_t count,
                                                      const bool *ends, rp_wait wait,

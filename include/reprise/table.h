@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables: items with priorities, drawn by a sampler, evicted by a remover, paced by a rate
- * limiter.
+/* Tables: items with priorities. The sampler of a table chooses the items to draw, its remover
+ * the items to evict, and its rate limiter decides when inserts and samples may proceed.
  *
- * Tables are made by a store (store.h) from options (table_options.h). Every call here is safe
- * from any thread. Calls take batches. A table has one lock, which is acquired once a batch and
+ * A store (store.h) makes tables from options (table_options.h). Every call here is safe from
+ * any thread. Calls take batches. A table has one lock. It is acquired once for a batch and
  * held for selection and bookkeeping only: data is never copied, compressed or freed under it.
  *
  * An insert or a sample that the rate limiter refuses waits until other calls make it possible,
  * until its deadline, or until the table is closed. Waiting calls proceed in order of arrival.
  * A sample that has drawn 256 items while it waited, and wants more, lets the calls behind it
- * proceed first. rp_table_waiting() reports why each of them waits. */
+ * proceed first. rp_table_waiting() reports why each waiting call waits. */
 #ifndef REPRISE_TABLE_H
 #define REPRISE_TABLE_H
 
@@ -21,15 +21,15 @@
 RP_BEGIN_DECLS
 
 /* A table that is dropped (store.h) stays in memory, closed and empty, as long as there are
- * references to it. The caller must hold a reference during every call; a callback that the
- * call runs must not drop this reference. NULL is fine for unref. */
+ * references to it. The caller must hold a reference during every call. A callback that runs in
+ * the call must not drop this reference. NULL is fine for unref. */
 RP_API rp_table *rp_table_ref(rp_table *table);
 RP_API void rp_table_unref(rp_table *table);
 
 enum {
-    RP_INSERT_MAX_PRIORITY = 1, /* use the largest priority the table has had, at least 1 */
+    RP_INSERT_MAX_PRIORITY = 1, /* use the table's largest priority so far, at least 1 */
     RP_INSERT_TAKE = 2, /* if the item is inserted, the table takes the caller's reference to
-                           the trajectory; otherwise the caller keeps it */
+                           the trajectory; if not, the caller keeps the reference */
 };
 
 /* An item to insert. */
@@ -43,29 +43,29 @@ typedef struct rp_insert {
 
 /* Inserts `count` items in order. If a key exists already, only the priority of its item is
  * changed; this change waits for the rate limiter like any insert. Waits while the rate limiter
- * refuses, or while the store is full with RP_BUDGET_BLOCK. All items are checked before the
- * first is inserted. `*inserted` (may be NULL) is written whatever the status: the number of
- * items inserted. These stay in the table if the call fails.
+ * refuses, or while a store with RP_BUDGET_BLOCK is full. All items are checked before the
+ * first is inserted. `*inserted` (may be NULL) gets the number of items inserted, whatever the
+ * status. If the call fails, these items stay in the table.
  *
- * RP_INVALID (a priority the selectors refuse, no trajectory, a mismatch with the signature, a
- * chunk of another store: a chunk belongs to the first store that takes it), RP_DEADLINE,
- * RP_CANCELLED (table closed, or the wait cancelled), RP_NO_RESOURCE (memory, an item larger
- * than a byte limit, a full store with RP_BUDGET_REJECT). Items that were evicted to make room
- * stay evicted. */
+ * RP_INVALID (a priority that the selectors refuse, no trajectory, a mismatch with the
+ * signature, a chunk of another store: a chunk belongs to the first store that takes it),
+ * RP_DEADLINE, RP_CANCELLED (table closed, or the wait cancelled), RP_NO_RESOURCE (memory, an
+ * item larger than a byte limit, a full store with RP_BUDGET_REJECT). If the call fails, items
+ * that were evicted to make room stay evicted. */
 RP_API RP_NODISCARD rp_status rp_table_insert(rp_table *table, const rp_insert *items,
                                               size_t count, rp_wait wait, size_t *inserted,
                                               rp_error *err);
 
-/* An item that was drawn, or found by rp_table_peek(). */
+/* An item that was drawn, or that rp_data_dump() (data.h) read from a checkpoint. */
 typedef struct rp_sample {
     uint64_t key;
     double priority;
-    double probability; /* of this draw */
+    double probability; /* probability of this draw */
     double weight;      /* importance weight (`beta` of rp_sample_options); 1 if beta is 0 */
-    rp_trajectory *trajectory; /* owned by the caller: rp_samples_release() */
+    rp_trajectory *trajectory; /* owned by the caller; dropped by rp_samples_release() */
     int64_t table_size;        /* items in the table when the item was drawn */
-    int64_t inserted_at_ns;    /* wall clock */
-    int32_t times_sampled;     /* this draw included */
+    int64_t inserted_at_ns;    /* time of the insert, by the wall clock */
+    int32_t times_sampled;     /* number of draws of the item, including this one */
     bool rate_limited;         /* the call had waited before the item was drawn */
 } rp_sample;
 
@@ -74,21 +74,23 @@ typedef struct rp_sample_options {
     /* Once this many items are drawn, return as soon as the next one would have to wait. 0:
      * wait for all `count`. */
     size_t at_least;
-    /* No item twice in one batch. A table with fewer items returns all of them. A table with
-     * max_times_sampled returns at most 16,384 / n items, but at least one; n is at least the
-     * largest number of chunks of an item in the table, and less than twice this number. */
+    /* No item twice in one batch. A table with fewer items than `count` returns all of them. If
+     * the table has max_times_sampled, a batch has at most 16,384 / n items, or one item if n
+     * is larger. n is the largest number of chunks of an item in the table, rounded up to 1, 3,
+     * 7, 15, ... */
     bool distinct;
-    /* > 0: weight = (size * probability)^-beta, divided by the largest of the batch. */
+    /* If > 0, an item has the importance weight (size * probability)^-beta, divided by the
+     * largest weight of the batch. */
     double beta;
 } rp_sample_options;
 
-/* Draws items into `out`, which has space for options->count of them, and writes their number
- * to `*drawn`. Waits while the rate limiter refuses. If the deadline passes after some items
- * were drawn, they are returned with RP_OK. The caller owns the trajectories in `out` and drops
- * them with rp_samples_release().
+/* Draws items into `out`, which has space for options->count items, and writes the number of
+ * drawn items to `*drawn`. Waits while the rate limiter refuses. If the deadline passes after
+ * some items were drawn, these items are returned with RP_OK. The caller owns the trajectories
+ * in `out` and must drop them with rp_samples_release().
  *
- * RP_INVALID, RP_DEADLINE (none drawn; the text says why the call waited), RP_CANCELLED (table
- * closed, or the wait cancelled; none drawn), RP_NO_RESOURCE. */
+ * RP_INVALID, RP_DEADLINE (no item was drawn; the text says why the call waited), RP_CANCELLED
+ * (table closed, or the wait cancelled; no item was drawn), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_table_sample(rp_table *table, const rp_sample_options *options,
                                               rp_sample *out, size_t *drawn, rp_wait wait,
                                               rp_error *err);
@@ -101,50 +103,51 @@ typedef struct rp_update {
     double priority;
 } rp_update;
 
-/* Sets priorities in order, at most 256 per acquisition of the lock. Unknown keys are skipped;
- * `*found` (may be NULL) is written whatever the status: the number of keys found. All
- * priorities are checked first: on RP_INVALID nothing has changed.
+/* Sets priorities in order, at most 256 per acquisition of the lock. Unknown keys are skipped.
+ * `*found` (may be NULL) gets the number of keys found, whatever the status. All priorities are
+ * checked first, so on RP_INVALID nothing has changed.
  * RP_INVALID, RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for a deferred extension's
- * events), RP_UNAVAILABLE (the journal of a durable store cannot write); with the last three,
- * the keys counted in `*found` have their new priority. */
+ * events), RP_UNAVAILABLE (the journal of a durable store cannot write). With the last three
+ * statuses, the keys counted in `*found` have their new priority. */
 RP_API RP_NODISCARD rp_status rp_table_update(rp_table *table, const rp_update *updates,
                                               size_t count, size_t *found, rp_error *err);
 
-/* Deletes items, at most 256 per acquisition of the lock. Unknown keys are skipped; `*found`
- * (may be NULL) is written whatever the status: the number of keys found.
+/* Deletes items, at most 256 per acquisition of the lock. Unknown keys are skipped. `*found`
+ * (may be NULL) gets the number of keys found, whatever the status.
  * RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for a deferred extension's events),
- * RP_UNAVAILABLE (the journal of a durable store cannot write); the items counted in `*found`
- * are deleted. */
+ * RP_UNAVAILABLE (the journal of a durable store cannot write). Whatever the status, the items
+ * counted in `*found` are deleted. */
 RP_API RP_NODISCARD rp_status rp_table_delete(rp_table *table, const uint64_t *keys,
                                               size_t count, size_t *found, rp_error *err);
 
-/* Evicts the items over max_size and max_bytes with the remover. A table with a soft limit
- * shrinks only by this call. `*removed` (may be NULL) is written whatever the status.
- * RP_CANCELLED (closed), RP_NO_RESOURCE. */
+/* Evicts the items over max_size and max_bytes by the remover. In a table with a soft limit,
+ * only this call evicts items over max_size. `*removed` (may be NULL) gets the number of
+ * evicted items, whatever the status. RP_CANCELLED (closed), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_table_trim(rp_table *table, size_t *removed, rp_error *err);
 
-/* Removes all items. Resets the largest priority and every counter: those of the limiter, of
- * episodes, samples, updates and evictions. Waiting calls continue to wait.
+/* Removes all items. Resets the largest priority and every counter: the counters of the
+ * limiter, of episodes, samples, updates and evictions. Waiting calls continue to wait.
  * RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for a deferred extension's event). */
 RP_API RP_NODISCARD rp_status rp_table_reset(rp_table *table, rp_error *err);
 
 /* Changes bounds and the rate limiter of a table in use: all requested fields or none. The new
  * values are checked like those of a new table. If a bound is lowered, the remover evicts the
- * items over it, a few hundred per acquisition of the lock; meanwhile the current bound is
- * lowered step by step to what the remaining items use. With a soft limit a lower max_size
- * evicts nothing. An item that has been sampled at least as often as a new max_times_sampled is
- * deleted at its next sample. Waiting calls that the new options allow proceed.
- * RP_INVALID (names the value and the bound), RP_CANCELLED (closed), RP_NO_RESOURCE (no memory
- * for a deferred extension's events). Items that were evicted before a failure stay evicted. */
+ * items over it, a few hundred per acquisition of the lock. Meanwhile the bound in force is
+ * lowered step by step to what the remaining items use. In a table with a soft limit, a lower
+ * max_size evicts nothing. An item that has been sampled at least as often as a new
+ * max_times_sampled is deleted at its next sample. Waiting calls proceed if the new options
+ * allow it.
+ * RP_INVALID (the text names the value and the bound), RP_CANCELLED (closed), RP_NO_RESOURCE
+ * (no memory for a deferred extension's events). Items that were evicted before a failure stay
+ * evicted. */
 RP_API RP_NODISCARD rp_status rp_table_alter(rp_table *table, const rp_table_alteration *change,
                                              rp_error *err);
 
 enum { RP_SIDE_INSERTS = 1, RP_SIDE_SAMPLES = 2 };
 
-/* Pauses or resumes inserts, samples or both. Operations of a paused side wait as if the rate
- * limiter refused them, and time out as usual. Other calls are not affected. A reset does not
- * resume a paused side. Pausing a paused side, or resuming one that is not paused, has no
- * effect.
+/* Pauses or resumes inserts, samples or both. Inserts or samples that are paused wait as if the
+ * rate limiter refused them, until their deadlines. Other calls are not affected. A reset does
+ * not resume them. Pausing what is paused, or resuming what is not paused, has no effect.
  * RP_INVALID (`sides` is not one or both of RP_SIDE_...), RP_CANCELLED (closed). */
 RP_API RP_NODISCARD rp_status rp_table_pause(rp_table *table, uint32_t sides, rp_error *err);
 RP_API RP_NODISCARD rp_status rp_table_resume(rp_table *table, uint32_t sides, rp_error *err);
@@ -156,8 +159,8 @@ RP_API void rp_table_close(rp_table *table);
 /* The waiting times of the inserts or of the samples of a table. A reset does not clear them.
  */
 typedef struct rp_waits {
-    int64_t longest_ns; /* time the first call in the queue has waited; 0 if there is none */
-    int64_t parked;     /* calls that had to wait, ever */
+    int64_t longest_ns; /* waiting time of the first call in the queue; 0: the queue is empty */
+    int64_t parked;     /* number of calls that have had to wait so far */
     int64_t total_ns;   /* sum of the waiting times, including calls that still wait */
 } rp_waits;
 
@@ -176,14 +179,16 @@ typedef struct rp_table_info {
     int64_t inserts, samples, deletes;  /* counts of the limiter, since creation or reset */
     int64_t updates;                    /* priorities set by key */
     int64_t evictions;                  /* deletes made by the remover */
-    int64_t episodes, deleted_episodes; /* with items now; with items earlier but none now */
-    int64_t unique_samples;             /* items sampled at least once, ever */
-    double max_priority;                /* the priority that RP_INSERT_MAX_PRIORITY assigns */
+    int64_t episodes, deleted_episodes; /* number of episodes with items now; with items earlier
+                                           but none now */
+    int64_t unique_samples; /* number of items that were sampled at least once, removed items
+                               included */
+    double max_priority;    /* the priority that RP_INSERT_MAX_PRIORITY assigns */
     double total_weight; /* sum over all items: priority^exponent with RP_PRIORITIZED, else 1 */
     double limiter_diff; /* inserts * samples_per_insert - samples, plus the offset of
-                            RP_ALTER_RECENTER: the limiter keeps this between min_diff and
+                            RP_ALTER_RECENTER. The limiter keeps this value between min_diff and
                             max_diff */
-    int64_t waiting_inserts, waiting_samples; /* calls */
+    int64_t waiting_inserts, waiting_samples; /* number of waiting calls */
     rp_waits insert_waits, sample_waits;
 } rp_table_info;
 
@@ -191,8 +196,8 @@ typedef struct rp_table_info {
 RP_API void rp_table_get_info(rp_table *table, rp_table_info *out);
 RP_API const char *rp_table_name(const rp_table *table);
 
-/* True if the rate limiter would allow `count` (>= 1) inserts or samples now and that side is
- * not paused. */
+/* Return true if the rate limiter would allow `count` (>= 1) inserts or samples now, and they
+ * are not paused. */
 RP_API bool rp_table_can_insert(rp_table *table, int64_t count);
 RP_API bool rp_table_can_sample(rp_table *table, int64_t count);
 
@@ -202,8 +207,8 @@ typedef struct rp_waiting {
     size_t wanted, done;           /* items */
     int64_t waiting_ns;            /* time that the call has waited */
     int64_t until_ns;              /* its deadline */
-    char why[RP_ERROR_TEXT_BYTES]; /* which side waits, the counts, the bound, what would
-                                      release it */
+    char why[RP_ERROR_TEXT_BYTES]; /* a sentence: what the call waits for, the counts, the
+                                      bound, and what would end the wait */
 } rp_waiting;
 
 /* Describes up to `capacity` waiting calls: inserts, then samples, each in the order of their

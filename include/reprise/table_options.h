@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of a table: selectors, a rate limiter, bounds; and the options that
- * rp_table_alter() can change later. */
+/* The options of a table: selectors, a rate limiter and bounds. Some of them can be changed
+ * later by rp_table_alter(). */
 #ifndef REPRISE_TABLE_OPTIONS_H
 #define REPRISE_TABLE_OPTIONS_H
 
@@ -20,9 +20,10 @@ typedef enum rp_selector_kind {
 /* The largest exponent of a selector; -RP_MAX_EXPONENT is the smallest. */
 #define RP_MAX_EXPONENT 100.0
 
-/* Which item a sampler or a remover picks. Only RP_PRIORITIZED uses `exponent`, which may be
- * negative (an Ape-X remover has -0.4). A priority of 0 has weight 0 with any exponent. When
- * all weights are 0, items are picked uniformly. */
+/* A selector: it picks the items that a table draws (its sampler) or evicts (its remover). Only
+ * RP_PRIORITIZED uses `exponent`. The exponent may be negative: the remover of Ape-X has -0.4.
+ * An item of priority 0 has weight 0 with any exponent. If all weights are 0, items are picked
+ * uniformly. */
 typedef struct rp_selector_options {
     rp_selector_kind kind;
     double exponent;
@@ -32,19 +33,18 @@ typedef struct rp_selector_options {
  * other number. Static. */
 RP_API const char *rp_selector_name(rp_selector_kind kind);
 
-/* The rate limiter: when inserts and samples may proceed. With I inserts, S samples and D
- * deletes so far:
+/* The rate limiter decides when inserts and samples may proceed. With I inserts, S samples and
+ * D deletes so far:
  *
  *   n samples may be drawn   if  I - D >= min_size
  *                            and I * samples_per_insert - S - n >= min_diff
  *   n items may be inserted  if  I + n - D <= min_size
- *                            or  (I + n) * samples_per_insert - S <= max_diff
- */
+ *                            or  (I + n) * samples_per_insert - S <= max_diff */
 typedef struct rp_limiter_options {
     double samples_per_insert; /* RP_MIN_SAMPLES_PER_INSERT .. RP_MAX_SAMPLES_PER_INSERT */
     int64_t min_size;          /* >= 1 */
-    /* A min_diff below -RP_MAX_DIFF or a max_diff above RP_MAX_DIFF is no bound, for instance
-     * -DBL_MAX and DBL_MAX, or infinities. */
+    /* A min_diff below -RP_MAX_DIFF, or a max_diff above RP_MAX_DIFF, means no bound. Such
+     * values are -DBL_MAX and DBL_MAX, and infinities. */
     double min_diff, max_diff;
 } rp_limiter_options;
 
@@ -55,8 +55,8 @@ typedef struct rp_limiter_options {
 /* Samples wait until the table holds `min_size` items; inserts never wait. */
 RP_API rp_limiter_options rp_limiter_min_size(int64_t min_size);
 
-/* Samples wait until the table holds `min_size` items. From then on, keeps the number of
- * samples within `error_buffer` of samples_per_insert * (inserts - min_size). */
+/* Keeps the number of samples within `error_buffer` of (inserts - min_size) *
+ * samples_per_insert. */
 RP_API rp_limiter_options rp_limiter_ratio(double samples_per_insert, int64_t min_size,
                                            double error_buffer);
 
@@ -74,11 +74,11 @@ typedef struct rp_table_options {
     const char *name; /* * unique in its store; copied */
     rp_selector_options sampler, remover;
     rp_limiter_options limiter; /* * */
-    int64_t max_size;           /* * items, >= 1; a full table evicts with its remover. If the
-                                   limiter's min_size is larger, as Reverb permits, samples wait
-                                   until max_size is raised */
-    /* Bytes of the items, as rp_trajectory_cost() counts them, each chunk once; a full table
-     * evicts with its remover. 0: no limit. */
+    /* * The most items, >= 1; a full table evicts by its remover. If the limiter's min_size is
+     * larger, which Reverb permits, samples wait until max_size is raised. */
+    int64_t max_size;
+    /* The most bytes of the items, as rp_trajectory_cost() counts them, each chunk once. A full
+     * table evicts by its remover. 0: no limit. */
     uint64_t max_bytes;
     /* An item is deleted when it has been sampled exactly this often. 0: no limit. */
     int32_t max_times_sampled;
@@ -87,7 +87,7 @@ typedef struct rp_table_options {
     rp_signature *signature;
     const rp_extension *extensions; /* copied; owned by the table once it exists */
     size_t extension_count;
-    uint64_t seed; /* for random choices; 0: derived from the store's seed and the name */
+    uint64_t seed; /* of random choices; 0: from the store's seed and the table's name */
 } rp_table_options;
 
 enum {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors, and signatures: the tensors that the items of a table must have.
+/* Tensors, and signatures. A signature lists the columns (tensors) that each item of a table
+ * must have, with their dtypes and shapes.
  *
- * Data is row-major and little-endian. The dtype numbers are TensorFlow's, as on the wire. */
+ * Data is row-major and little-endian. The dtype numbers are those of TensorFlow, also on the
+ * wire. */
 #ifndef REPRISE_TENSOR_H
 #define REPRISE_TENSOR_H
 
@@ -38,12 +40,12 @@ typedef enum rp_dtype {
     RP_UINT4 = 30, /* one element a byte */
 } rp_dtype;
 
-/* Bytes of one element in a column; sizeof(rp_string) for RP_STRING; 0 if `dtype` is none of
+/* Returns the bytes of one element: sizeof(rp_string) for RP_STRING, 0 if `dtype` is none of
  * the above. */
 RP_API size_t rp_dtype_size(rp_dtype dtype);
 
-/* The name TensorFlow prints ("float", "double", "int32", "half", ...), or NULL if `dtype` is
- * none of the above. Static. */
+/* Returns the name that TensorFlow prints ("float", "double", "int32", "half", ...), or NULL if
+ * `dtype` is none of the above. Static. */
 RP_API const char *rp_dtype_name(rp_dtype dtype);
 
 enum { RP_MAX_RANK = 8 };
@@ -55,14 +57,16 @@ typedef struct rp_shape {
     int64_t dims[RP_MAX_RANK];
 } rp_shape;
 
-/* The product of the dimensions, 1 for a scalar. RP_INVALID if a dimension is negative, the
- * rank is out of range or the product does not fit. */
+/* Computes the number of elements: the product of the dimensions, 1 for a scalar. RP_INVALID if
+ * a dimension is negative, the rank is not in 0 .. RP_MAX_RANK, or the number does not fit a
+ * size_t. */
 RP_API RP_NODISCARD rp_status rp_shape_elements(const rp_shape *shape, size_t *elements);
 
-/* True if ranks and dimensions are the same. */
+/* Returns true if ranks and dimensions are the same. */
 RP_API bool rp_shape_equal(const rp_shape *a, const rp_shape *b);
 
-/* True if the concrete `shape` fits `pattern`, in which -1 stands for anything. */
+/* Returns true if `shape`, which has no -1, fits `pattern`. In the pattern a dimension of -1
+ * accepts any size, and rank -1 accepts any shape. */
 RP_API bool rp_shape_fits(const rp_shape *shape, const rp_shape *pattern);
 
 /* Writes the shape as "[2,?,3]", or "<unknown>" for rank -1, into `text` and returns `text`.
@@ -75,16 +79,16 @@ typedef struct rp_string {
     size_t size;
 } rp_string;
 
-/* A view of memory that the caller owns. `data` holds as many elements of `dtype` as the
- * product of the dimensions of `shape`. */
+/* A view of memory that the caller owns. `data` has rp_shape_elements() elements of `dtype`. */
 typedef struct rp_tensor {
     rp_dtype dtype;
     rp_shape shape;
     const void *data;
 } rp_tensor;
 
-/* The type of one column. In the specification of a step, `shape` is the shape of one row; in a
- * table's signature it is the shape of the whole column, whose first dimension counts rows. */
+/* The type of one column. For the columns of a step, `shape` is the shape of one row. In a
+ * table's signature it is the shape of the whole column, whose first dimension is the number of
+ * rows. */
 typedef struct rp_spec {
     const char *name; /* may be NULL */
     rp_dtype dtype;
@@ -96,7 +100,7 @@ typedef enum rp_nest_kind {
     RP_NEST_LEAF = 0,
     RP_NEST_LIST = 1,
     RP_NEST_TUPLE = 2,
-    RP_NEST_DICT = 3,       /* flattened in the order of the keys, compared as bytes */
+    RP_NEST_DICT = 3, /* flattened in the order of the keys, which are compared as bytes */
     RP_NEST_NAMEDTUPLE = 4, /* flattened in the order given */
 } rp_nest_kind;
 
@@ -108,14 +112,15 @@ typedef struct rp_nest_node {
     rp_spec spec;          /* the type of a leaf; spec.name may be NULL */
 } rp_nest_node;
 
-/* The signature of a table: a nested structure whose leaves, flattened, are the columns an item
- * must have. Immutable and reference counted; every call is safe from any thread. */
+/* The signature of a table: a nested structure. Its leaves, flattened, are the columns that an
+ * item must have. A signature is immutable and reference counted. Every call is safe from any
+ * thread. */
 typedef struct rp_signature rp_signature;
 
 enum { RP_MAX_COLUMNS = 4096, RP_MAX_NEST_DEPTH = 64 };
 
-/* Copies `nodes` (preorder, one root) into a new signature; names, keys and specs are copied
- * too. Returns owned: drop it with rp_signature_unref().
+/* Makes a signature of `nodes` (in preorder, with one root). Nodes, names and keys are copied.
+ * Returns owned: drop it with rp_signature_unref().
  * RP_INVALID (no leaf, a bad dtype or shape, child counts that do not add up, a missing or
  * repeated key, too deep, too many columns), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_signature_new(const rp_allocator *alloc,
@@ -123,9 +128,8 @@ RP_API RP_NODISCARD rp_status rp_signature_new(const rp_allocator *alloc,
                                                rp_signature **out, rp_error *err);
 
 /* Makes a signature without nesting: a dict of `column_count` named columns, or a tuple if the
- * first column has no name. The columns of a dict are sorted by key: the columns of the
- * signature, and so those of items, are in that order. The statuses are those of
- * rp_signature_new(). */
+ * first column has no name. The columns of a dict are sorted by name, and items must have their
+ * columns in this order. The statuses are those of rp_signature_new(). */
 RP_API RP_NODISCARD rp_status rp_signature_flat(const rp_allocator *alloc,
                                                 const rp_spec *columns, size_t column_count,
                                                 rp_signature **out, rp_error *err);
@@ -133,14 +137,15 @@ RP_API RP_NODISCARD rp_status rp_signature_flat(const rp_allocator *alloc,
 RP_API rp_signature *rp_signature_ref(rp_signature *signature);
 RP_API void rp_signature_unref(rp_signature *signature); /* NULL is fine */
 
-/* The leaves in flattened order. The name of a column is its path: the keys joined with '/',
- * positions in lists and tuples as numbers. A path has at most 4095 bytes, all paths together
- * at most 1 MiB. If the whole signature is one leaf, the name is that of its spec, or "".
- * Borrowed, valid as long as the signature. */
+/* The columns: the leaves in flattened order. The name of a column is its path: the keys, and
+ * the positions in lists and tuples, joined with '/'. A path has at most 4095 bytes, all paths
+ * together at most 1 MiB. If the whole signature is one leaf, the column has the name in the
+ * spec of the leaf, or "". Borrowed, valid as long as the signature. */
 RP_API size_t rp_signature_column_count(const rp_signature *signature);
 RP_API const rp_spec *rp_signature_column(const rp_signature *signature, size_t index);
 
-/* The nodes as they were given, in preorder. Borrowed, valid as long as the signature. */
+/* Returns the nodes as they were given, in preorder. Borrowed, valid as long as the signature.
+ */
 RP_API const rp_nest_node *rp_signature_nodes(const rp_signature *signature,
                                               size_t *node_count);
 

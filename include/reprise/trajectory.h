@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trajectories: for each column, a list of slices of chunks.
+/* Trajectories: the data of items.
  *
- * A chunk holds consecutive rows of one or more columns, compressed; a slice is a range of rows
- * of one column of a chunk. The data of an item is a trajectory. It holds references to its
- * chunks and copies nothing, so items that overlap share their bytes. Immutable and reference
- * counted; every call is safe from any thread. */
+ * A chunk holds consecutive rows of one or more columns, compressed. A slice is a range of rows
+ * of one column of a chunk. A trajectory has, for each column of its item, a list of slices. It
+ * holds references to chunks and copies nothing, so items that overlap share their bytes. A
+ * trajectory is immutable and reference counted. Every call is safe from any thread, except the
+ * calls of a decoder. */
 #ifndef REPRISE_TRAJECTORY_H
 #define REPRISE_TRAJECTORY_H
 
@@ -21,8 +22,8 @@ RP_API void rp_trajectory_unref(rp_trajectory *trajectory); /* NULL is fine */
 
 RP_API size_t rp_trajectory_column_count(const rp_trajectory *trajectory);
 
-/* One column as a reader gets it. The shape is the row shape with the number of rows in front,
- * or the row shape alone if squeezed. */
+/* One column as a reader gets it. The shape is the number of rows, followed by the shape of a
+ * row. A column with `squeeze` has exactly one row, and its shape is that of the row. */
 typedef struct rp_trajectory_column {
     rp_dtype dtype;
     bool squeeze;
@@ -44,10 +45,10 @@ RP_API rp_trajectory_column rp_trajectory_get_column(const rp_trajectory *trajec
  * A chunk that several items refer to counts once. */
 RP_API size_t rp_trajectory_cost(const rp_trajectory *trajectory);
 
-/* Decodes rows of chunks into plain memory. A decoder caches the columns that it has
+/* A decoder decodes rows of chunks into plain memory. It caches the columns that it has
  * decompressed, up to a number of bytes, so that overlapping items decompress each chunk once.
  * Columns that are not compressed are read in their chunk and never cached. One thread at a
- * time. */
+ * time may use a decoder. */
 typedef struct rp_decoder rp_decoder;
 
 /* `cache_bytes` bounds the cache; with 0 the decoder keeps only the latest column. */
@@ -58,13 +59,13 @@ RP_API void rp_decoder_free(rp_decoder *decoder); /* NULL is fine */
 /* Decodes column `column` of `count` trajectories and writes the results to `dst`, one after
  * the other. `dst_bytes` must be exactly their size. In this column all trajectories must have
  * the dtype and shape of the first. The column must not have strings.
- * RP_INVALID (names the item that differs, and how), RP_CORRUPT, RP_NO_RESOURCE. */
+ * RP_INVALID (the text names the item that differs, and how), RP_CORRUPT, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_decoder_stack(rp_decoder *decoder,
                                                const rp_trajectory *const *trajectories,
                                                size_t count, size_t column, void *dst,
                                                size_t dst_bytes, rp_error *err);
 
-/* Does the same for a string column: writes `element_count` elements to `dst`. They are
+/* Does the same for a string column: writes `element_count` elements to `dst`. The elements are
  * borrowed from the chunks and valid as long as the trajectories. */
 RP_API RP_NODISCARD rp_status rp_decoder_stack_strings(rp_decoder *decoder,
                                                        const rp_trajectory *const *trajectories,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A writer: append steps, then create items of any recent steps.
+/* A writer: the caller appends steps, then creates items of any recent steps.
  *
  * Each column collects its rows into chunks; items that use the same rows share the chunks. The
  * calls neither compress nor wait for the network: background threads compress chunks and send
- * items in the order in which they were created. An item is sent once the chunks that it needs
+ * items in the order in which they were created. An item is sent when the chunks that it needs
  * are complete: when they are full, or at the next flush or end of an episode.
  *
  * If a server goes away, the writer sends unconfirmed items again, under the same keys, when
@@ -21,7 +21,7 @@ RP_BEGIN_DECLS
 
 typedef struct rp_trajectory_writer rp_trajectory_writer;
 
-/* Options of one column. Zeros are defaults. */
+/* Options of one column. 0 means the default. */
 typedef struct rp_column_options {
     int32_t history;        /* latest rows that items may refer to; 0: that of the writer */
     int32_t chunk_length;   /* rows of a chunk, at most the history; 0: tuned to the data */
@@ -30,20 +30,20 @@ typedef struct rp_column_options {
 
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_trajectory_writer_options {
-    rp_column_options column; /* * for columns that are not configured; `history` >= 1 */
+    rp_column_options column; /* * of columns that are not configured; `history` >= 1 */
     bool unchecked;           /* do not compare items with the signature of their table */
-    bool exact; /* a column of an item must have the shape that the signature has for it. If
-                   false, the column also fits if each of its rows has that shape */
+    bool exact; /* the shape of an item's column must be the shape in the signature. If false, a
+                   column is also accepted if each of its rows has the shape in the signature */
     size_t max_items; /* the most unconfirmed items; 0: 100,000 */
     size_t max_bytes; /* the most bytes of rows and chunks of unconfirmed items; 0: 1 GiB */
-    size_t group;     /* items are handed over in groups of this many, which costs less: the
-                         table gets them at once. A flush hands over those that wait for
-                         others; 0: 1; at most 128 */
+    size_t group; /* items are sent to their table in groups of this size, which costs less per
+                     item. A flush also sends an incomplete group. At most 128; 0: 1 */
 } rp_trajectory_writer_options;
 
-/* Creates a writer. Unless `unchecked`, fetches the signatures of the tables and waits for them
- * until `wait` ends; if no server responds by then, items are checked from the first response
- * on. The client must outlive the writer. Returns owned. RP_INVALID, RP_NO_RESOURCE. */
+/* Creates a writer. If `unchecked` is false, fetches the signatures of the tables and waits for
+ * them until `wait` ends. If no server responds by then, items are checked from the first
+ * response on. The client must outlive the writer. Returns owned. RP_INVALID, RP_NO_RESOURCE.
+ */
 RP_API RP_NODISCARD rp_status
 rp_trajectory_writer_new(rp_client *client, const rp_trajectory_writer_options *options,
                          rp_wait wait, rp_trajectory_writer **out, rp_error *err);
@@ -58,8 +58,8 @@ RP_API RP_NODISCARD rp_status rp_trajectory_writer_configure(rp_trajectory_write
                                                              const rp_column_options *options,
                                                              rp_error *err);
 
-/* A reference to a row. `cell` is its number among all rows ever appended to the column, from
- * 0. */
+/* A reference to a row. `cell` is the number of the row among all rows ever appended to its
+ * column, from 0. */
 typedef struct rp_ref {
     uint32_t column;
     uint64_t cell;
@@ -76,9 +76,10 @@ typedef struct rp_value {
 enum { RP_STEP_OPEN = 1 }; /* more values of this step follow in another call */
 
 /* Appends copies of the values of one step. A column without a value has no row in this step.
- * `refs` (may be NULL) gets one reference for each value. On failure nothing is appended.
- * RP_INVALID (a dtype or shape that is not valid or not that of its column; a column twice in a
- * step; the text names the column, the value and the expected one), RP_NO_RESOURCE. */
+ * `refs` (may be NULL) gets one reference for each value. If the call fails, nothing is
+ * appended. RP_INVALID (a dtype or shape that is invalid or differs from that of its column; a
+ * column twice in a step; the text names the column, the value and the expected one),
+ * RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_trajectory_writer_append(rp_trajectory_writer *writer,
                                                           const rp_value *values, size_t count,
                                                           uint32_t flags, rp_ref *refs,
@@ -90,27 +91,30 @@ RP_API int64_t rp_trajectory_writer_steps(const rp_trajectory_writer *writer);
 RP_API bool rp_trajectory_writer_is_open(const rp_trajectory_writer *writer);
 
 /* Finds the row of a column in step `step` of this episode. A negative `step` counts back from
- * the latest step, open or not, which is -1; it may reach into the previous episode if its rows
- * were kept. Returns false if there is no such row or it has left the history. */
+ * the latest step, open or not, which is -1. It may reach into the previous episode if the rows
+ * of that episode were kept. Returns false if there is no such row or the row has left the
+ * history. */
 RP_API bool rp_trajectory_writer_find(const rp_trajectory_writer *writer, uint32_t column,
                                       int64_t step, rp_ref *ref);
-/* Returns true if the row is in the history: items may refer to it. */
+/* Returns true if the row is in the history, so that items may refer to it. */
 RP_API bool rp_trajectory_writer_has(const rp_trajectory_writer *writer, rp_ref ref);
-/* Gets dtype and shape of the rows of a column. Returns false before its first value. */
+/* Gets dtype and shape of the rows of a column. Returns false if the column has no value yet.
+ */
 RP_API bool rp_trajectory_writer_spec(const rp_trajectory_writer *writer, uint32_t column,
                                       rp_spec *spec);
-/* Copies a row. RP_PRECONDITION (it has left the history), RP_INVALID (`bytes` is not its size,
- * or it holds strings), RP_NO_RESOURCE. */
+/* Copies a row. RP_PRECONDITION (the row has left the history), RP_INVALID (`bytes` is not the
+ * size of the row, or the row holds strings), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_trajectory_writer_copy(rp_trajectory_writer *writer,
                                                         rp_ref ref, void *dst, size_t bytes,
                                                         rp_error *err);
 
-/* One column of an item: any rows, in any order, repeated or not. They may be of several
- * columns, which must have the same dtype and shape. */
+/* One column of an item: any rows, in any order, repeated or not. The rows may be of several
+ * columns, if these have the same dtype and shape. */
 typedef struct rp_item_column {
     const rp_ref *refs;
     size_t count;     /* >= 1 */
-    bool squeeze;     /* exactly one row; readers see it without the row dimension */
+    bool squeeze;     /* the column has exactly one row, and readers see it without the row
+                         dimension */
     const char *name; /* for messages; may be NULL */
 } rp_item_column;
 
@@ -122,10 +126,10 @@ typedef struct rp_new_item {
     size_t column_count; /* >= 1 */
 } rp_new_item;
 
-/* Creates an item. Waits while the writer holds max_items or max_bytes. The first item of a
- * table also waits for the signature, for at most a second; not while no server can be reached:
- * then the item is taken unchecked, and the server checks it. `*key` (may be NULL) gets its
- * key. On failure nothing is created.
+/* Creates an item. Waits while the writer holds max_items or max_bytes. For the first item of a
+ * table the call also waits for the signature, at most a second. If no server can be reached,
+ * it does not wait: the item is taken unchecked, and the server checks it later. `*key` (may be
+ * NULL) gets the key of the item. If the call fails, no item is created.
  * RP_NOT_FOUND (no such table), RP_UNAVAILABLE (TLS: one side refuses the other),
  * RP_UNAUTHENTICATED (the token is not known), RP_INVALID (a priority that is NaN, no columns,
  * an empty column, rows of different dtypes or shapes, an item that does not fit the signature;
@@ -138,31 +142,34 @@ RP_API RP_NODISCARD rp_status rp_trajectory_writer_create_item(rp_trajectory_wri
                                                                rp_error *err);
 
 /* Completes the chunks of all but the latest `leave` items and waits until at most `leave`
- * items are unconfirmed. After RP_DEADLINE and RP_CANCELLED sending continues in the
- * background, and the text says why items are unconfirmed; with rp_wait_none() it has only
- * their number: rp_trajectory_writer_why() costs more than such a call. Items that servers have
- * rejected since the last flush are dropped; then the status and text are those of the first
- * rejected item, and the text says how many there are. A closed table rejects its items with
- * RP_CANCELLED. While a server cannot be reached, its items stay unconfirmed. */
+ * items are unconfirmed. After RP_DEADLINE and RP_CANCELLED, sending continues in the
+ * background, and the text says why items are unconfirmed. With rp_wait_none() the text has
+ * only the number of unconfirmed items, since finding the reason takes longer than such a call.
+ * Items that servers have rejected since the last flush are dropped. In this case the status
+ * and the text are those of the first rejected item, and the text has the number of rejected
+ * items. A closed table rejects its items with RP_CANCELLED. While a server cannot be reached,
+ * its items stay unconfirmed. */
 RP_API RP_NODISCARD rp_status rp_trajectory_writer_flush(rp_trajectory_writer *writer,
                                                          size_t leave, rp_wait wait,
                                                          rp_error *err);
 
-/* Flushes all items, then starts a new episode at step 0. With `clear` the history is emptied;
- * otherwise items may refer to rows of the previous episode. On failure the episode continues.
- */
+/* Flushes all items, then starts a new episode at step 0. With `clear`, the history is emptied.
+ * Without it, items may refer to rows of the previous episode. If the call fails, the episode
+ * continues. */
 RP_API RP_NODISCARD rp_status rp_trajectory_writer_end_episode(rp_trajectory_writer *writer,
                                                                bool clear, rp_wait wait,
                                                                rp_error *err);
 
-/* Returns the number of unconfirmed items. It first takes confirmations that the writer has not
- * seen yet, so it is a use of the writer, although that is const. */
+/* Returns the number of unconfirmed items. The call first processes confirmations that have
+ * arrived. So it counts as a use of the writer, although `writer` is const: one thread at a
+ * time. */
 RP_API size_t rp_trajectory_writer_pending(const rp_trajectory_writer *writer);
 /* Returns the number of items that servers have confirmed since the writer was created. An item
- * that is neither confirmed nor pending was rejected. A use of the writer, as above. */
+ * that is neither confirmed nor pending was rejected. This call also counts as a use of the
+ * writer. */
 RP_API uint64_t rp_trajectory_writer_confirmed(const rp_trajectory_writer *writer);
-/* Writes a sentence that says what the unconfirmed items wait for, cut to fit `size`. Asks the
- * servers if only they know, for at most half a second for each table. */
+/* Writes a sentence that says what the unconfirmed items wait for, cut to fit `size`. If only
+ * the servers know, asks them, for at most half a second for each table. */
 RP_API void rp_trajectory_writer_why(rp_trajectory_writer *writer, char *text, size_t size);
 
 RP_END_DECLS

@@ -7,13 +7,13 @@
 
 RP_BEGIN_DECLS
 
-/* The monotonic clock in nanoseconds, which deadlines refer to. */
+/* Returns the time of the monotonic clock in nanoseconds. Deadlines are times of this clock. */
 RP_API int64_t rp_now_ns(void);
 
 /* A cancellation token. Any number of waiting calls may share one. */
 typedef struct rp_cancel rp_cancel;
 
-/* Makes a token, which the caller owns and frees when no call uses it any more.
+/* Makes a token. Returns owned: the caller must not free it while a call uses it.
  * RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_cancel_new(rp_cancel **out);
 RP_API void rp_cancel_free(rp_cancel *cancel); /* NULL is fine */
@@ -25,8 +25,9 @@ RP_API void rp_cancel_fire(rp_cancel *cancel);
 enum { RP_NOW = 0 };
 #define RP_FOREVER INT64_MAX
 
-/* A call waits until the monotonic time `until_ns` at most (RP_NOW: not at all; RP_FOREVER: no
- * deadline), or until `cancel` (may be NULL) is fired. */
+/* How long a call may wait: until the monotonic time `until_ns`, or until `cancel` is fired.
+ * With RP_NOW as `until_ns` the call does not wait; with RP_FOREVER it has no deadline.
+ * `cancel` may be NULL. */
 typedef struct rp_wait {
     int64_t until_ns;
     rp_cancel *cancel;
@@ -42,7 +43,7 @@ static inline rp_wait rp_wait_none(void)
     rp_wait wait = {RP_NOW, NULL};
     return wait;
 }
-/* `ms` milliseconds from now. RP_NOW if `ms` <= 0. */
+/* Returns a wait that ends `ms` milliseconds from now. If `ms` <= 0, the wait is RP_NOW. */
 static inline rp_wait rp_wait_ms(int64_t ms)
 {
     rp_wait wait = {RP_FOREVER, NULL};

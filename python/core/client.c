@@ -275,6 +275,15 @@ static PyObject *client_get_addresses(core_client *self, void *closure)
     return list;
 }
 
+static PyObject *client_get_is_connected(core_client *self, void *closure)
+{
+    char text[8];
+
+    (void)closure;
+    (void)rp_client_why_away(self->client, 0, text, sizeof text);
+    return PyBool_FromLong(text[0] == '\0');
+}
+
 static PyObject *client_get_is_local(core_client *self, void *closure)
 {
     (void)closure;
@@ -656,6 +665,8 @@ static PyMethodDef client_methods[] = {
 
 static PyGetSetDef client_getset[] = {
     {"addresses", (getter)client_get_addresses, NULL, "The address of every shard.", NULL},
+    {"is_connected", (getter)client_get_is_connected, NULL,
+     "True while the client has a connection to its first server, or a local store.", NULL},
     {"is_local", (getter)client_get_is_local, NULL, "True for a client of a local store.",
      NULL},
     {NULL, NULL, NULL, NULL, NULL}};

@@ -5,6 +5,10 @@
  * So lists are copied first, and a dict that has changed meanwhile is refused. */
 #include "keys.h"
 
+#if PY_VERSION_HEX < 0x030B0000
+#include <longintrepr.h>
+#endif
+
 static int raise_key(PyObject *obj)
 {
     PyErr_Format(PyExc_TypeError, "a key is an integer of 64 bits without a sign, got %R", obj);
@@ -20,13 +24,36 @@ int core_priority_from(PyObject *obj, double *priority)
     return -1;
 }
 
+/* Reads an int of CPython before 3.12, in a quarter of the time of PyLong_AsUnsignedLongLong().
+ * Returns false, with `*key` as it was, if the object is no such int or is out of range. */
+static bool quick_key_from(PyObject *obj, uint64_t *key)
+{
+#if PY_VERSION_HEX < 0x030C0000 && PYLONG_BITS_IN_DIGIT == 30
+    const digit *digits;
+    uint64_t value = 0;
+
+    if (!PyLong_CheckExact(obj) || Py_SIZE(obj) < 0 || Py_SIZE(obj) > 3) return false;
+    digits = ((PyLongObject *)obj)->ob_digit;
+    if (Py_SIZE(obj) == 3 && digits[2] >= 16) return false; /* 2^64 or more */
+    for (Py_ssize_t i = 0; i < Py_SIZE(obj); i++) value |= (uint64_t)digits[i] << (30 * i);
+    *key = value;
+    return true;
+#else
+    (void)obj;
+    (void)key;
+    return false;
+#endif
+}
+
 /* Reads a key, an unsigned 64-bit number, from an int or an object with __index__. A bool is
  * refused. */
 static int key_from(PyObject *obj, uint64_t *key)
 {
-    PyObject *index = PyBool_Check(obj) ? NULL : PyNumber_Index(obj);
+    PyObject *index;
     unsigned long long value;
 
+    if (quick_key_from(obj, key)) return 0;
+    index = PyBool_Check(obj) ? NULL : PyNumber_Index(obj);
     if (!index) {
         if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
         PyErr_Clear();

@@ -160,7 +160,8 @@ class Connection:
             return self._connect()
         if self._store is not None and not self._is_local():
             return self._connect()
-        if self._path is not None and not os.path.exists(self._path):
+        # A connection that is there needs no path.
+        if self._path is not None and not handle.is_connected and not os.path.exists(self._path):
             return self._connect()
         return handle
 

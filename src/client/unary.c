@@ -28,6 +28,7 @@
 
 enum {
     WATCH_NS = 500000, /* how long a caller watches the connection before the loop does */
+    POLL_NS = 50000,   /* how long it polls the connection before it sleeps */
     CONNECT_SHARE = 4, /* a shard gets 1 / CONNECT_SHARE of the time left to be connected to */
 };
 
@@ -48,6 +49,7 @@ struct rp_unary {
     int64_t until_ns;
     size_t left;     /* parts that are not over; used on the loop thread */
     bool is_hurried; /* hurry() has run; used on the loop thread */
+    bool is_guest;   /* the caller's thread has entered the loop to begin the call */
     size_t count;
     rp_cancel_link cancel;
     rp_mutex mu; /* rank 60 */
@@ -78,7 +80,7 @@ static void end_part(part *p, rp_status status, const char *text)
     assert(p->call.channel == NULL); /* U2 */
     p->over = true;
     p->response.status = status;
-    (void)snprintf(p->response.text, sizeof p->response.text, "%s", text);
+    if (text[0] != '\0') (void)snprintf(p->response.text, sizeof p->response.text, "%s", text);
     if (--u->left > 0) {
         if (status == RP_OK) hurry(u);
         return;
@@ -105,6 +107,8 @@ static void on_begin(rp_channel_call *call)
 
     p->response.is_reached = true;
     assert(!p->over && !p->has_response);
+    /* Before the request is sent: otherwise the response may wake the loop. */
+    if (p->unary->is_guest) (void)rp_channel_borrow(call);
     /* Copied, because a message that was sent in part outlives the call. */
     if (out != NULL && message != NULL)
         rp_buf_append(&out->bytes, message->data, message->size);
@@ -229,20 +233,36 @@ static bool sleep_until_over(rp_unary *u)
     return over;
 }
 
+/* Polls the connection for POLL_NS: a thread that sleeps gets the processor later than the
+ * response. Returns true if there is something to read. */
+static bool poll_for(rp_channel *channel, int fd)
+{
+    const int64_t until_ns = rp_now_ns() + POLL_NS;
+    bool has_bytes = false;
+
+    if (!rp_channel_may_poll(channel)) return false;
+    do {
+        has_bytes = rp_link_is_readable(fd);
+    } while (!has_bytes && rp_now_ns() < until_ns);
+    rp_channel_count_poll(channel, has_bytes);
+    return has_bytes;
+}
+
 /* Watches the connection for the response, for WATCH_NS. */
 static void watch_for(rp_unary *u, rp_loop *loop, int fd)
 {
     const int64_t until_ns = rp_now_ns() + WATCH_NS;
     rp_channel_call *call = &u->parts[0].call;
-    bool goes_on;
+    bool is_ready = poll_for(u->parts[0].channel, fd), goes_on;
 
     do {
-        goes_on = rp_link_await(fd, until_ns - rp_now_ns());
+        is_ready = is_ready || rp_link_await(fd, until_ns - rp_now_ns());
         rp_loop_enter(loop);
-        if (goes_on) rp_channel_read(call);
-        goes_on = goes_on && rp_channel_borrows(call); /* false once the call has ended */
+        if (is_ready) rp_channel_read(call);
+        goes_on = is_ready && rp_channel_borrows(call); /* false once the call has ended */
         if (!goes_on) rp_channel_give_back(call);
         rp_loop_leave(loop);
+        is_ready = false;
     } while (goes_on);
 }
 
@@ -253,8 +273,10 @@ static bool call_here(rp_unary *u, rp_loop *loop)
 
     /* A call whose deadline has passed must not be sent: the loop checks deadlines first. */
     if (u->count != 1 || u->until_ns <= rp_now_ns() || !rp_loop_try_enter(loop)) return false;
+    u->is_guest = true;
     begin_all(&u->post);
     rp_loop_end_turn(loop); /* sends the request, if there is a connection */
+    u->is_guest = false;
     fd = rp_channel_borrow(&u->parts[0].call);
     rp_loop_leave(loop);
     if (fd >= 0) watch_for(u, loop, fd);

@@ -35,9 +35,12 @@ void rp_segments_free(rp_segments *s);
 
 /* Copies the location at which a chunk is, or will be after the queue has been flushed. Returns
  * false if the chunk was not put, was dropped before it was written, or is in a revoked
- * segment. For chunks in revoked or older segments, it takes a lock for a short time. */
+ * segment. Takes a lock for a short time if a revoked segment still has references, and the
+ * number of the chunk's segment is not above the highest revoked number. */
 bool rp_segments_locate(rp_segments *s, const rp_chunk *chunk, rp_disk_location *out);
-/* As rp_segments_locate(), for a chunk that can be in only one durable store. */
+/* Copies the location of a chunk, even one in a revoked segment. Takes no lock. If several
+ * durable stores have given the chunk a location, uses the store that was the last to give it
+ * its first one. Returns false if the chunk has no location there. */
 bool rp_chunk_locate(const rp_chunk *chunk, rp_disk_location *out);
 /* True if the chunk is on stable storage: it can be read back, and rp_segments no longer uses
  * its bytes in memory. */
@@ -53,9 +56,10 @@ RP_NODISCARD rp_status rp_segments_put_chunk(rp_segments *s, rp_chunk *chunk,
 RP_NODISCARD rp_status rp_segments_put_chunks(rp_segments *s, rp_chunk *const *chunks,
                                               size_t count, uint64_t *bytes);
 /* For compaction: moves a chunk to a new location. Reads the chunk from its old location. If
- * the chunk is still queued, it keeps its location. The new record names the first location of
- * the chunk. This location identifies the chunk: new segments have higher numbers, so no other
- * chunk can get the location while the record exists. RP_NO_RESOURCE, RP_CORRUPT, RP_NOT_FOUND,
+ * the chunk is still queued, it keeps its location. The new record contains the first location
+ * of the chunk, which identifies the chunk. No other chunk gets this location while the record
+ * exists: the record is in the same segment or in one with a higher number, and a new segment
+ * gets a number above those of all existing segments. RP_NO_RESOURCE, RP_CORRUPT, RP_NOT_FOUND,
  * RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk,
                                               rp_disk_location *out, rp_error *err);
@@ -78,9 +82,10 @@ uint64_t rp_segments_put_bytes(rp_segments *s, uint64_t *queued);
  * If the disk is full, nothing is written and the next call retries. Any other failure condemns
  * the open segment: its records that are not synced get new locations in the next segment and
  * are written again, from memory. After a later flush has returned RP_OK, callers that hold
- * locations must look them up again. Bytes that an earlier flush wrote stay in the file. Waits
- * for a sync only if a segment is full, or if 64 MiB are not synced. RP_NO_RESOURCE,
- * RP_UNAVAILABLE. */
+ * locations must look them up again. After both kinds of failure, the bytes of earlier flushes
+ * that returned RP_OK stay in their file, since the journal may have acknowledged their
+ * records. Waits for a sync only if a segment is full, or if 64 MiB are not synced.
+ * RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_flush(rp_segments *s, rp_error *err);
 /* Flushes, then syncs the files. For new files, also syncs their directory. */
 RP_NODISCARD rp_status rp_segments_sync(rp_segments *s, rp_error *err);

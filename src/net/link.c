@@ -457,6 +457,13 @@ bool rp_link_await(int fd, int64_t wait_ns)
     return wait_ns > 0 && ppoll(&watched, 1, &wait, NULL) > 0;
 }
 
+bool rp_link_is_readable(int fd)
+{
+    struct pollfd watched = {.fd = fd, .events = POLLIN};
+
+    return poll(&watched, 1, 0) > 0;
+}
+
 bool rp_link_is_hung_up(const rp_link *link)
 {
     struct pollfd watched = {.fd = link->fd};

@@ -113,6 +113,8 @@ rp_link_result rp_link_peek(rp_link *link, void *data, size_t size, size_t *move
 /* Blocks until the descriptor of a plain link is readable or its connection has ended, but at
  * most `wait_ns`, which must be less than a second. Returns false if neither has happened. */
 bool rp_link_await(int fd, int64_t wait_ns);
+/* The same without blocking. */
+bool rp_link_is_readable(int fd);
 
 /* Tells the peer that no more bytes follow (close_notify, shutdown). */
 void rp_link_end_writing(rp_link *link);

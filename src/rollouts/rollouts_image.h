@@ -5,8 +5,8 @@
  * made:
  *
  *   rp_rollout_cut *cut;
- *   st = rp_rollouts_cut(rollouts, &cut);
- *   while (rp_rollout_cut_next(cut, &buf)) ... store and clear buf ...
+ *   st = rp_rollouts_cut(rollouts, &cut, NULL);
+ *   while (rp_rollout_cut_next(cut, &buf)) ... check buf.bad, store and clear buf ...
  *   rp_rollout_cut_free(cut);
  *
  * To load an image: rp_rollout_loader_new(), rp_rollout_loader_add() for each piece in order,
@@ -39,8 +39,9 @@ RP_NODISCARD rp_status rp_rollouts_cut(rp_rollouts *rollouts, rp_rollout_cut **o
 RP_NODISCARD rp_status rp_rollouts_cut_begin(rp_rollouts *rollouts, rp_rollout_cut **out,
                                              uint64_t *lsn);
 RP_NODISCARD rp_status rp_rollout_cut_step(rp_rollout_cut *cut, bool *more);
-/* Appends the next piece to `out`. Returns false if there is none. Also returns false if memory
- * runs out; `out` is then bad. */
+/* Appends the next piece to `out`. Returns false if there is none, or if out->bad was already
+ * set. Sets out->bad if memory runs out: the caller must check it after each call, since the
+ * result may be true. */
 bool rp_rollout_cut_next(rp_rollout_cut *cut, rp_buf *out);
 void rp_rollout_cut_free(rp_rollout_cut *cut); /* NULL is fine */
 

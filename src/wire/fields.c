@@ -143,6 +143,35 @@ bool rp_wire_next_update(rp_pb_reader *reader, uint32_t number, rp_update *updat
     return true;
 }
 
+/* True if the `size` bytes, of ten that can be read, are one varint. */
+static bool is_varint(const uint8_t *at, size_t size)
+{
+    const uint64_t high = 0x8080808080808080;
+    uint64_t goes_on = rp_pb_load64(at) & high;
+
+    assert(size >= 1 && size <= MAX_VARINT);
+    if (size <= 8)
+        return (goes_on << (64 - 8 * size)) == (high << (64 - 8 * size) & ~(UINT64_C(1) << 63));
+    if (goes_on != high) return false;
+    return size == 9 ? at[8] < 0x80 : at[8] >= 0x80 && at[9] <= 1;
+}
+
+bool rp_wire_skip_update(rp_pb_reader *reader, uint32_t number)
+{
+    const uint8_t *start = reader->at;
+    size_t key_bytes;
+
+    assert(number < 16); /* its tag is one byte */
+    if (reader->end - start < 3 + MAX_VARINT + PRIORITY_BYTES ||
+        start[0] != (number << 3 | RP_PB_BYTES) || start[2] != KEY_TAG ||
+        start[1] < 1 + 1 + PRIORITY_BYTES || start[1] > 1 + MAX_VARINT + PRIORITY_BYTES)
+        return false;
+    key_bytes = start[1] - (size_t)(1 + PRIORITY_BYTES);
+    if (start[3 + key_bytes] != PRIORITY_TAG || !is_varint(start + 3, key_bytes)) return false;
+    reader->at = start + 2 + start[1];
+    return true;
+}
+
 void rp_wire_copy_updates(const uint8_t *data, size_t size, uint32_t number, rp_update *updates)
 {
     rp_pb_reader reader = rp_pb_open(data, size);

@@ -56,6 +56,8 @@ RP_NODISCARD bool rp_wire_is_update(const rp_pb_field *field);
  * (below 16) that has a key and a priority in this order. All known writers send this form. If
  * it returns false, nothing was read, and the caller must use the general reader. */
 RP_NODISCARD bool rp_wire_next_update(rp_pb_reader *reader, uint32_t number, rp_update *update);
+/* Checks the same and skips the field. */
+RP_NODISCARD bool rp_wire_skip_update(rp_pb_reader *reader, uint32_t number);
 
 /* Copies all KeyWithPriority fields with the field number `number`. The message must have been
  * checked before. */

@@ -70,12 +70,11 @@ rp_status rp_wire_read_mutate_request(const uint8_t *data, size_t size, size_t m
     rp_wire_mutate_request found = {.table = {"", 0}, .data = data, .size = size};
     rp_pb_field f;
     rp_pb_step step;
-    rp_update ignored;
     rp_status st = RP_OK;
     bool ok = true;
 
     do {
-        while (rp_wire_next_update(&reader, MUTATE_UPDATE, &ignored)) found.update_count++;
+        while (rp_wire_skip_update(&reader, MUTATE_UPDATE)) found.update_count++;
         /* The sum does not overflow: each update or delete takes at least a byte of the
          * message. */
         if (found.update_count + found.delete_count > max_keys)

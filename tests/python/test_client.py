@@ -337,6 +337,20 @@ def test_mutate_priorities(serve):
     assert priorities(client) == {b: 3.0}
 
 
+@pytest.mark.parametrize("key", [0, 1, 2**30 - 1, 2**30, 2**60 - 1, 2**60, 2**63, 2**64 - 1])
+def test_keys_of_any_length(serve, key):
+    client = serve(table("t", reprise.selectors.Prioritized(1.0)))
+    with pytest.raises(ValueError, match=rf"\b{key}\b"):
+        client.mutate_priorities("t", {key: -1.0})
+
+
+@pytest.mark.parametrize("key", [-1, 2**64, 2**90, -2**63, True, 1.0, "1"])
+def test_keys_out_of_range(serve, key):
+    client = serve()
+    with pytest.raises(TypeError, match="64 bits"):
+        client.mutate_priorities("t", {key: 1.0})
+
+
 def test_updates_come_before_deletes(serve):
     client = serve()
     client.insert(1, {"t": 1.0})

@@ -67,7 +67,7 @@ enum { RP_DPG_SETTINGS = 27, RP_DPG_OWN_SETTINGS = 6 };
 /* Returns the settings as a table (settings.h). Static. */
 RP_API const rp_settings_table *rp_dpg_settings_table(void);
 
-/* Call rp_settings_init() and rp_settings_check() with that table. */
+/* The same as rp_settings_init() and rp_settings_check() with the table of DPG (settings.h). */
 RP_API void rp_dpg_settings_init(rp_dpg_settings *settings, const char *env_name);
 RP_API RP_NODISCARD rp_status rp_dpg_settings_check(const rp_dpg_settings *settings,
                                                     rp_error *err);

@@ -76,7 +76,7 @@ enum { RP_DQN_SETTINGS = 29 };
 /* Returns the settings as a table (settings.h). Static. */
 RP_API const rp_settings_table *rp_dqn_settings_table(void);
 
-/* Call rp_settings_init() and rp_settings_check() with that table. */
+/* These call rp_settings_init() and rp_settings_check() (settings.h) with that table. */
 RP_API void rp_dqn_settings_init(rp_dqn_settings *settings, const char *env_name);
 RP_API RP_NODISCARD rp_status rp_dqn_settings_check(const rp_dqn_settings *settings,
                                                     rp_error *err);
@@ -144,9 +144,10 @@ RP_API RP_NODISCARD rp_status rp_dqn_learner_new(const rp_allocator *alloc,
                                                  rp_learner **out, rp_error *err);
 
 /* Fills in the options of the table "replay". Its rate limiter keeps the ratio of samples to
- * inserts at batch / steps_per_update. The number of samples may deviate from this ratio by one
- * batch, plus the samples for n_step inserts of each environment, plus `slack`. The name in the
- * options is static. The caller must release the signature with rp_signature_unref().
+ * inserts, not counting the first `start` inserts, at batch / steps_per_update. There may be
+ * more or fewer samples than this, by at most one batch, plus the samples for n_step inserts of
+ * each environment, plus `slack`. The name in the options is static. The caller must release
+ * the signature with rp_signature_unref().
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_dqn_table(const rp_dqn_settings *settings,
                                            const rp_env_spec *spec, double slack,

@@ -12,8 +12,9 @@ RP_BEGIN_DECLS
 
 typedef struct rp_env_loop rp_env_loop;
 
-/* The counts of a loop. Means are over the last 100 finished episodes, in which the agent
- * explores; NaN before the first episode has finished. */
+/* The counts of a loop. Means are over the last 100 episodes that have finished in this loop;
+ * NaN before the first has finished. The agent explores in all episodes of a loop, so the means
+ * are not those of a greedy policy. */
 typedef struct rp_env_loop_counts {
     int64_t steps; /* steps of all environments together */
     int64_t episodes;

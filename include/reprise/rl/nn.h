@@ -95,7 +95,7 @@ typedef struct rp_net_parameter {
     size_t dims[4];
     uint8_t order[4];
     uint8_t file_merge; /* equal to `rank` if no dimensions are merged */
-    bool is_bias;       /* a bias of a layer, or a gain of a layer norm */
+    bool is_bias;       /* not a weight: a bias of a layer, or a gain of a layer norm */
     bool is_gain;       /* a gain of a layer norm, which is 1 at first */
 } rp_net_parameter;
 
@@ -141,11 +141,11 @@ RP_API RP_NODISCARD rp_status rp_tape_new(const rp_allocator *alloc, const rp_ne
                                           rp_error *err);
 RP_API void rp_tape_free(rp_tape *tape); /* NULL is fine */
 
-/* Makes a forward pass over `rows` rows of `input`, where `rows` is 1 to options.rows. Borrows
- * `input` until the end of the backward pass, or until the next forward pass. Returns rows x
- * rp_net_out_size() numbers, valid until the next forward pass. An LSTM treats each row as a
- * sequence of one step that starts with a state of zeros. For longer sequences use
- * rp_tape_forward_sequence(). */
+/* Makes a forward pass over `rows` rows of `input`, where `rows` is 1 to options.rows. A
+ * backward pass reads `input` again: until it ends, the caller must keep the numbers unchanged.
+ * Returns rows x rp_net_out_size() numbers, valid until the next forward pass. An LSTM treats
+ * each row as a sequence of one step that starts with a state of zeros. For longer sequences
+ * use rp_tape_forward_sequence(). */
 RP_API const rp_real *rp_tape_forward(rp_tape *tape, const rp_real *params,
                                       const rp_real *input, size_t rows);
 

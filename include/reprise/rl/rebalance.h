@@ -19,9 +19,12 @@
  *
  *   f_a(x_a) = S / T / (1 - w_a)    f_l(x_l) = U / T / (1 - w_l)
  *
- * in steps per second and updates per second. At the number of threads in use, each curve is
- * scaled towards this rate. At the numbers of threads of earlier splits, it keeps the scale
- * from the windows of these splits. Between these numbers the scale is interpolated. Then
+ * in steps per second and updates per second. A role's f, divided by its curve at the number of
+ * threads in use, is the scale of the curve in this window. The first scale of a split is taken
+ * as it is; after that, the new scale is the geometric mean of the old one and that of the
+ * window. If a role waits more than 7/8 of its time, its w counts as 7/8, and its scale does
+ * not fall. At the numbers of threads of earlier splits, each curve keeps the scale from the
+ * windows of these splits. Between these numbers the scale is interpolated. Then
  * rp_split_pick() picks a split again. For a split that was used before, it uses the measured
  * steps per second instead of the curves.
  *
@@ -99,14 +102,16 @@ typedef struct rp_rebalance {
     /* Steps per second and the scales of both curves, soon after the move to the current
      * split. */
     double first_rate, first_acting, first_learning;
-    double unit; /* ratio of rates by the scaled curves to rates measured in visits */
+    double unit; /* the current split's rate by the scaled curves, divided by its measured rate.
+                    Measured rates are multiplied by it before a comparison with the curves */
     bool has_looked, is_settling;       /* there was a look; the next window is to be dropped */
     int64_t since_ns, last_ns;          /* start of the window; time of the last look */
     int64_t since_steps, since_updates; /* counters at the start of the window */
     double actors_waited_ns, learner_waited_ns; /* time waited in the window */
     int64_t asking, drifting; /* windows in a row that promised a gain; that showed a change */
     int64_t moved_ns, pause_ns; /* time of the last move; shortest time until the next */
-    double before; /* steps per second before the last move; 0: the gain was checked */
+    double before; /* steps per second before the last move, until its gain is checked; 0: there
+                      is no gain to check */
 } rp_rebalance;
 
 /* Picks the first split. RP_INVALID: for the reasons of rp_split_pick(), or because an option

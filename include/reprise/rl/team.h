@@ -8,10 +8,10 @@
  *   {
  *       ... compute the gradient of this member's rows, in an array of its own ...
  *       rp_team_meet(team, member);
- *       rp_team_step_slices(team, member, steps, 1, &norm);   sums the gradients, applies them
+ *       rp_team_step_slices(team, member, steps, 1, &norms[member]);   applies their sum
  *   }
  *   rp_team_run(team, work, ctx);
- *   rp_optimizer_end_slices(optimizer, norm);
+ *   rp_optimizer_end_slices(optimizer, norms[0]);
  *
  * A member that waits for others spins for some microseconds, then sleeps. If it had to sleep,
  * which is usual if there are more busy threads than cores, it spins for a shorter time at the
@@ -66,8 +66,8 @@ typedef struct rp_team_step {
     rp_real *params;
     rp_real *const *grads; /* one array for each member. The first array becomes the sum, scaled
                               as by rp_optimizer_step() */
-    size_t first, count;   /* index of the first of the optimizer's parameters in `params` and
-                              in each array of `grads`; their number */
+    size_t first, count;   /* the optimizer has `count` parameters. They begin at index `first`
+                              of `params`, and their gradients at that index of each array */
 } rp_team_step;
 
 enum { RP_TEAM_MAX_STEPS = 4 };
@@ -79,9 +79,10 @@ enum { RP_TEAM_MAX_STEPS = 4 };
  *
  * Each member adds up the gradients of its own slices, and updates the parameters of these
  * slices; in between, the members meet once. Gradients are added in the order of the members,
- * so the result depends only on the size of the team. `norms` receives, for each step, the norm
- * of the sum before scaling. Unlike rp_optimizer_step(), it does so even if max_norm is 0. A
- * step whose norm is not finite changes no parameters. */
+ * so the result depends only on the size of the team. `norms` is an array of the member's own.
+ * For each step it receives the norm of the sum before scaling, the same for all members.
+ * Unlike rp_optimizer_step(), this function sets the norm even if max_norm is 0. A step whose
+ * norm is not finite changes no parameters. */
 RP_API void rp_team_step_slices(rp_team *team, size_t member, const rp_team_step *steps,
                                 size_t count, double *norms);
 

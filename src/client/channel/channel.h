@@ -107,10 +107,18 @@ void rp_channel_resume(rp_channel_call *call);
 
 /* Lends the descriptor of the call's connection to a thread that waits for the call, and
  * returns it. The loop then does not watch the descriptor until the call ends or
- * rp_channel_give_back(). Returns -1 if the call has not begun or has ended, if another call
- * has borrowed the descriptor, or if the connection uses TLS. */
+ * rp_channel_give_back(). Returns the same descriptor if the call has borrowed it before.
+ * Returns -1 if the call has not begun or has ended, if another call has borrowed the
+ * descriptor, or if the connection uses TLS. */
 int rp_channel_borrow(rp_channel_call *call);
 bool rp_channel_borrows(const rp_channel_call *call);
+/* A thread that waits for a response may poll the descriptor for a short time before it sleeps,
+ * which takes less time if the response comes soon and there is a processor for each side.
+ * rp_channel_may_poll() returns false if the process has one processor, and for most calls if
+ * the last responses were not there in time. rp_channel_count_poll() counts whether a thread
+ * that has polled found bytes. Any thread. */
+bool rp_channel_may_poll(rp_channel *channel);
+void rp_channel_count_poll(rp_channel *channel, bool has_bytes);
 /* Reads from the connection, and handles the bytes for all of its calls. Does nothing if this
  * call has not borrowed the descriptor. */
 void rp_channel_read(rp_channel_call *call);

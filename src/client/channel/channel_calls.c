@@ -20,6 +20,7 @@
 #include "client/channel/channel_inside.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/thread.h"
 #include "util/verify.h"
 
 static const int64_t MS = 1000000;
@@ -284,11 +285,36 @@ int rp_channel_borrow(rp_channel_call *call)
     rp_channel *c = call->channel;
 
     /* Bytes that TLS has buffered do not make a descriptor readable. */
-    if (c == NULL || call->peer == NULL || c->borrower != NULL || c->options.tls != NULL)
-        return -1;
-    c->borrower = call;
-    rp_peer_touch(call->peer);
-    return call->peer->link.fd;
+    if (c == NULL || call->peer == NULL || c->options.tls != NULL) return -1;
+    if (c->borrower == NULL) {
+        c->borrower = call;
+        rp_peer_touch(call->peer);
+    }
+    return c->borrower == call ? call->peer->link.fd : -1;
+}
+
+/* After MOST_MISSES responses that were not there in time only one call in TRY_AGAIN polls. */
+enum { MOST_MISSES = 4, TRY_AGAIN = 32 };
+
+bool rp_channel_may_poll(rp_channel *c)
+{
+    unsigned misses = atomic_load_explicit(&c->poll_misses, memory_order_relaxed);
+
+    if (!c->has_processors) return false;
+    if (misses < MOST_MISSES) return true;
+    atomic_store_explicit(&c->poll_misses, misses + 1, memory_order_relaxed);
+    return misses % TRY_AGAIN == 0;
+}
+
+void rp_channel_count_poll(rp_channel *c, bool has_bytes)
+{
+    unsigned misses = atomic_load_explicit(&c->poll_misses, memory_order_relaxed);
+
+    if (has_bytes)
+        misses = 0;
+    else if (misses < MOST_MISSES)
+        misses++;
+    atomic_store_explicit(&c->poll_misses, misses, memory_order_relaxed);
 }
 
 bool rp_channel_borrows(const rp_channel_call *call)
@@ -594,6 +620,8 @@ rp_status rp_channel_new(rp_runtime *runtime, const rp_channel_options *options,
     rp_mutex_init(&c->mu, RP_RANK_RUNTIME);
     atomic_init(&c->is_connected, false);
     atomic_init(&c->left_out, 0);
+    atomic_init(&c->poll_misses, 0);
+    c->has_processors = rp_thread_processors() > 1;
     atomic_init(&c->is_refused, false);
     *out = c;
     return RP_OK;

@@ -375,6 +375,9 @@ static void on_turn_end(rp_at_turn_end *turn)
         if (p->state == RP_PEER_OVER) rp_channel_on_over(c, p);
         return;
     }
+    /* Before the request is sent: otherwise the response may wake the loop. */
+    if (c->borrower != NULL && c->borrower->peer == p)
+        rp_loop_change(c->loop, &p->watch, p->watch.events & ~(uint32_t)RP_READABLE);
     all = write_all(p);
     if (p->state != RP_PEER_OVER && (rp_h2_is_ended(p->h2) || rp_h2_is_over(p->h2)))
         end_gone(p);

@@ -26,7 +26,7 @@ RP_NODISCARD rp_status rp_structured_writer_open(rp_trajectory_writer *writer,
 
 /* Returns the trajectory writer under a structured writer. */
 rp_trajectory_writer *rp_structured_writer_inner(rp_structured_writer *writer);
-/* Appends a step without waiting, even if the writer has more unsettled items than its limits
+/* Appends a step without waiting, even if the writer has more unconfirmed items than its limits
  * allow. */
 RP_NODISCARD rp_status rp_structured_writer_append_now(rp_structured_writer *writer,
                                                        const rp_value *values, size_t count,

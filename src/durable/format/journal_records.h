@@ -67,8 +67,8 @@ typedef struct rp_decoded_item {
     uint32_t first_column, column_count;
 } rp_decoded_item;
 
-/* A decoded change, with the arrays to which it refers. `table` borrows from the bytes. It is
- * too large for a stack. */
+/* A decoded change, with the arrays to which it refers. The struct is too large for a stack.
+ * `table` borrows from the bytes that were read. */
 typedef struct rp_decoded_change {
     rp_string table;
     rp_log_record change; /* inserted[i].trajectory is NULL; items[i] has the columns */

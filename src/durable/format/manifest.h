@@ -3,8 +3,8 @@
  * and the file CURRENT, which names the live checkpoint. docs/checkpoint.md specifies the
  * bytes.
  *
- *   STORE                  one, first: number of the checkpoint, LSN (log sequence number),
- * seeds
+ *   STORE                  one, first: number of the checkpoint, LSN (log sequence number) of
+ *                          its last change, seed and key generator of the store
  *   ROLLOUTS               at most one: describes the file rollouts/<n>
  *   TABLE LOCATIONS* SET*  for each table: its state, the locations of its blocks (256 slots
  *                          each), and the order of its dense sets (arrays from which slots are
@@ -135,8 +135,10 @@ RP_NODISCARD rp_status rp_manifest_writer_new(const rp_allocator *alloc, rp_file
                                               rp_manifest_writer **out, rp_error *err);
 void rp_manifest_writer_free(rp_manifest_writer *w); /* NULL is fine; the file stays */
 
-/* Add the tables in order. After each table the caller must add all its blocks, and then all
- * its sets. `which` is the index in rp_manifest_table.sets. */
+/* Each call adds one table, or blocks or slots of the table that was added last. Tables may
+ * come in any order. After each table the caller must add all its blocks, and then all the
+ * slots of its sets, each from the first to the last. `which` is the index in
+ * rp_manifest_table.sets. */
 void rp_manifest_add_table(rp_manifest_writer *w, const rp_table_state *state,
                            uint64_t block_count);
 void rp_manifest_add_blocks(rp_manifest_writer *w, const rp_manifest_block *blocks,

@@ -4,8 +4,8 @@
  *   record   length u64 | masked crc32c of these 8 bytes u32 | data | masked crc32c of data u32
  *
  * Numbers are little-endian. A file has no header, and its records follow each other without
- * gaps. A crc is masked, since the crc of data that contains crcs is weak: it is rotated 15
- * bits to the right, and a constant is added. */
+ * gaps. To mask a crc is to rotate it 15 bits to the right and to add a constant. Crcs are
+ * masked because the crc of data that contains crcs is weak. */
 #ifndef RP_DURABLE_REVERB_TFRECORD_H
 #define RP_DURABLE_REVERB_TFRECORD_H
 

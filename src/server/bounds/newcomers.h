@@ -14,7 +14,7 @@
  * new connection to that worker. When the new connection arrives, the worker closes its oldest
  * newcomer. A claim may also be to the place of a newcomer that is still on its way to the
  * worker. That newcomer arrives first, since connections arrive in the order in which they were
- * sent. So a burst of connections is not refused because a worker is busy.
+ * sent. So the server need not refuse connections of a burst while a worker is busy.
  *
  * A connection whose TLS handshake is queued (core/handshakes.h) is not in the list, since it
  * would lose its place before its turn. If its handshake becomes late, because too many newer

@@ -50,7 +50,7 @@
     X(DRAINING, "draining")                                                                    \
     X(LOADING, "loading")                                                                      \
     X(JOURNAL, "journal")                   /* a change while the journal is behind */         \
-    X(PAGE_HOST, "page_host")               /* a page for a foreign host name: page.h */       \
+    X(PAGE_HOST, "page_host")               /* a request for an unknown host name: page.h */   \
     X(PAGE_CONNECTIONS, "page_connections") /* too many connections of HTTP/1.1 */
 
 #define RP_REFUSAL_ENUM(name, word) RP_REFUSED_##name,

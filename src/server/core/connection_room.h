@@ -3,9 +3,11 @@
  * may the server hold for it? queue_budget.h has the rules Q1 to Q7. The budget has two sides:
  * bytes that peers send, and bytes that are sent to peers.
  *
- * A call that finds no room for its responses waits. While one of its calls waits, a connection
- * is "starved". Once there is room, the call's on_room is called. All functions must be called
- * on the worker's thread. */
+ * If there is no room at all for responses, a new request is refused, unless its kind of call
+ * waits (rp_task_kind.waits_for_room). A call that has begun waits if rp_connection_may_queue()
+ * finds too little room for its responses. While one of its calls waits, a connection is
+ * "starved". Once there is room, the call's on_room is called. All functions must be called on
+ * the worker's thread. */
 #ifndef RP_SERVER_CORE_CONNECTION_ROOM_H
 #define RP_SERVER_CORE_CONNECTION_ROOM_H
 
@@ -42,8 +44,9 @@ bool rp_connection_is_full(const rp_connection *connection, rp_refusal *why);
  * after the other. */
 bool rp_connection_may_queue(rp_connection *connection, const rp_call *call, size_t bytes);
 /* Requests that on_room is called once there is room for `bytes`. Used by a call whose draw of
- * items failed for lack of room and has returned its bytes. If there seems to be room already,
- * on_room is called after RP_HELD_NS, since another draw now might fail again. */
+ * items failed for lack of room. By then the draw must have given its bytes back to the budget.
+ * If there seems to be room already, on_room is called after RP_HELD_NS, since another draw now
+ * might fail again. */
 void rp_connection_wait_for_room(rp_connection *connection, size_t bytes);
 /* Returns whether the calls that wait for room may continue now. */
 bool rp_connection_may_feed(rp_connection *connection);
@@ -56,8 +59,8 @@ void rp_connection_drew(rp_connection *connection);
 /* Removes the connection from the queue for a loan to draw against. A loan that the connection
  * already has continues. */
 void rp_connection_leave_loan_queue(rp_connection *connection);
-/* Adds the work for a response, whose bytes are copied or at least written, to the work of this
- * turn of the loop (deferral.h). */
+/* Adds the work for a response to the work of this turn of the loop (deferral.h). Bytes that
+ * the response borrows cost less, since they are written to the socket but not copied. */
 void rp_connection_add_work(rp_connection *connection, const rp_message *response);
 /* Returns whether the connection has a loan on any side. */
 bool rp_connection_has_loan(const rp_connection *connection);

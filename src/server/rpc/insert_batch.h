@@ -2,10 +2,11 @@
 /* The batches of an insert stream. A batch holds items of the stream that one operation inserts
  * into one table.
  *
- * A batch is open while the worker handles the messages that it read together with the first
- * message of the batch. Before the worker handles any other event, it starts the batch's
- * operation. So the worker takes the table's lock once for many messages. The only visible
- * effect is that items of one table may be inserted before earlier items of another table.
+ * One read of a connection may bring many messages of a stream. A batch is open from its first
+ * item until the worker has handled these messages. Before the worker handles any other event,
+ * it starts the batch's operation. So the worker takes the table's lock once for many messages.
+ * The only visible effect is that items of one table may be inserted before earlier items of
+ * another table.
  *
  * If the table makes a started batch wait, the batch is parked until its operation completes.
  * Of the parked batches of a stream that wait for one table, only the first is in the table's
@@ -29,7 +30,8 @@
 #include "table/table.h"
 
 enum {
-    RP_MAX_INSERT_BATCH = RP_BLOCK /* items; a table checks all before inserting */
+    RP_MAX_INSERT_BATCH = RP_BLOCK /* items. A table inserts so many per acquisition of its
+                                      lock, and checks all of them before the first */
 };
 
 /* The message that a stream handles. A message with much work is handled in pieces, in several
@@ -42,7 +44,8 @@ typedef struct rp_insert_message {
     rp_pb_reader reader;  /* reads the chunks, then the items, that have not been added yet */
     size_t chunk_bytes;   /* bytes of the chunks that were added */
     size_t slices_left;   /* slices that the remaining items may have */
-    size_t parts, slices; /* numbers of parts and slices handled and not yet counted as work */
+    size_t parts, slices; /* of what was handled and is not yet counted as work: the number of
+                             chunks, items and keys to keep, and the number of slices */
 } rp_insert_message;
 
 typedef struct rp_insert_stream {
@@ -94,9 +97,10 @@ rp_insert_batch *rp_insert_batch_for(rp_insert_stream *stream, rp_error *err);
 /* Starts the open batches if a message of `items` items might not fit into one of them. A
  * message of up to RP_MAX_INSERT_BATCH items is not split between batches, since the table may
  * refuse the message as a whole. All open batches together hold at most RP_MAX_INSERT_BATCH
- * items, so that the first items are still in the processor's cache. Only one larger message
- * may exceed this. The open batches also hold few bytes, since the stream is paused only after
- * they have been started. */
+ * items, so that the first items are still in the processor's cache when the operations start.
+ * Only one larger message may exceed this. Also starts the open batches if they hold OPEN_BYTES
+ * (insert_batch.c) or more, since these bytes do not count in the limits at which the stream is
+ * paused. */
 void rp_insert_batches_make_room(rp_worker *worker, size_t items);
 /* Starts the worker's open batches. May end their stream. */
 void rp_insert_batches_start(rp_worker *worker);

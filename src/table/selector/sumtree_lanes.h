@@ -2,7 +2,8 @@
 /* A template of the loops of a sum tree kernel (sumtree_kernel.h), written for any vector type.
  * A file that includes it must first define
  *
- *   LANES                  how many descents one vector carries
+ *   LANES                  how many descents (searches for the leaf of a draw) one vector
+ *                          carries
  *   vec, mask              a vector of float64, and the result of comparing two
  *   gather(c, g, x)        lane i of x[j] = child j of group g[i] of c: loads LANES groups,
  *                          a cache line each, and transposes them
@@ -18,9 +19,9 @@
  * If an instruction set has a faster descend_one() than the plain C function below, the file
  * also defines that function, and HAS_DESCEND_ONE.
  *
- * Each lane of a vector works on another descent (the search for the leaf of one draw): lane i
- * works on descent i, and vector j has child j of the node of each descent. So running sums are
- * plain additions of vectors, and no instruction set needs horizontal additions.
+ * Lane i of every vector belongs to descent i. Each descent is at some node, and lane i of
+ * vector j has child j of the node of descent i. So running sums are plain additions of
+ * vectors, and no instruction set needs horizontal additions.
  *
  * The running sums of eight children are three additions deep (Sklansky's network). Sums and
  * descents use these additions in this order and no others, so all kernels agree to the last
@@ -179,8 +180,8 @@ static inline void descend(const double *children, double *targets, uint32_t *no
     }
 }
 
-/* The top levels. A step through one of these prefetches nothing, since the level below it is
- * small enough for the caches: the fifth level has at most 256 KiB. */
+/* The top levels. On these, find_one() prefetches nothing, since the level below is small
+ * enough for the caches: the fifth level has at most 256 KiB. */
 enum { NEAR_LEVELS = 4 };
 
 /* Runs one descent alone. The latency of each step counts, so the state is kept in

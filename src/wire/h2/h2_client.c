@@ -21,7 +21,8 @@ static_assert(sizeof((rp_h2){0}).fields / sizeof((rp_h2){0}).fields[0] >= FIELD_
 static void set_end(rp_call *call, rp_status status, const char *text)
 {
     call->status = status;
-    (void)snprintf(call->text, sizeof call->text, "%s", text);
+    call->text[0] = '\0';
+    if (text[0] != '\0') (void)snprintf(call->text, sizeof call->text, "%s", text);
 }
 
 void rp_h2_free_dead(rp_h2 *h2)

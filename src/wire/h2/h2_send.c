@@ -27,7 +27,10 @@ nghttp2_nv rp_h2_field(const char *name, const char *value)
 
 static size_t put_status(const rp_call *call, char number[4], nghttp2_nv *fields)
 {
-    (void)snprintf(number, 4, "%d", (int)call->status);
+    if (call->status == RP_OK) /* of nearly all calls */
+        memcpy(number, "0", 2);
+    else
+        (void)snprintf(number, 4, "%d", (int)call->status);
     fields[0] = rp_h2_field("grpc-status", number);
     if (call->text[0] == '\0') return 1;
     fields[1] = rp_h2_field("grpc-message", call->text);
