@@ -178,9 +178,10 @@ campaign:  ## test against the models with random operations for hours, then fuz
 	@$(PYTHON) tests/run.py --long --suite property --scale 50 --timeout 14400 release asan tsan
 	@$(PYTHON) tools/fuzz.py --seconds 3600
 
-install: all  ## install into PREFIX (default /usr/local), below DESTDIR if that is set
-	@$(MESON) configure build/release --prefix=$(PREFIX)
-	@$(MESON) install -C build/release
+install: build/release/build.ninja  ## install into PREFIX (default /usr/local), below DESTDIR if that is set
+	@$(MESON) setup --reconfigure build/release --prefix=$(PREFIX) >/dev/null
+	@$(MESON) compile -C build/release $$($(PYTHON) tools/installed.py build/release)
+	@$(MESON) install -C build/release --no-rebuild
 
 clean:  ## remove everything that was built
 	@rm -rf build

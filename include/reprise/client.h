@@ -44,7 +44,7 @@ typedef struct rp_client_options {
     const char *key_file;
     const char *server_name; /* name that the server's certificate must have; NULL: the host in
                                 the address */
-    const char *token;       /* a bearer token */
+    const char *token;       /* a bearer token, not empty; NULL: none is sent */
     int64_t connect_timeout_ms; /* timeout of one attempt; 0: 10,000 */
     int64_t retry_min_ms;       /* first backoff; doubles at each retry, with jitter; 0: 10 */
     int64_t retry_max_ms;       /* longest backoff; 0: 2,000 */
@@ -193,7 +193,8 @@ RP_API RP_NODISCARD rp_status rp_client_resume_table(rp_client *client, const ch
                                                      uint32_t sides, rp_wait wait,
                                                      rp_error *err);
 
-/* A blocked insert or sample. */
+/* A blocked insert or sample of a table. With the name of rollouts: a draw, as a sample of the
+ * items of its groups, or an operation that puts or reserves a group, as an insert. */
 typedef struct rp_client_waiting {
     size_t shard;
     char table[128];    /* cut to fit */
@@ -212,8 +213,9 @@ typedef struct rp_client_blocked {
     size_t total; /* number of all blocked calls, described or not */
 } rp_client_blocked;
 
-/* Describes the blocked calls of a table (NULL: of all tables). `out->count` and `out->total`
- * are written on RP_OK only. RP_NOT_FOUND. */
+/* Describes the blocked calls of a table, or of rollouts if no table has the name (NULL: of all
+ * tables and rollouts). `out->count` and `out->total` are written on RP_OK only.
+ * RP_NOT_FOUND. */
 RP_API RP_NODISCARD rp_status rp_client_why_blocked(rp_client *client, const char *table,
                                                     rp_client_blocked *out, rp_wait wait,
                                                     rp_error *err);

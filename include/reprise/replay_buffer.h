@@ -24,6 +24,8 @@
  * than 36 KiB. Pieces are compared and shared like frames, so frames with the same background
  * share the pieces of this background.
  *
+ * NULL where it is not allowed, for options, rows or output arrays, is RP_INVALID.
+ *
  * Every call is safe from any thread. A buffer has one lock, which is held while rows are
  * copied in or out. */
 #ifndef REPRISE_REPLAY_BUFFER_H
@@ -78,8 +80,9 @@ RP_API size_t rp_replay_buffer_memory(rp_replay_buffer *buffer);
  * `priorities` are finite and >= 0; NULL: each row gets the largest priority given so far, 1 at
  * first. If `count` is larger than the capacity, only the last rows are stored.
  *
- * RP_INVALID (a priority; nothing was added), RP_NO_RESOURCE (the rows before the failed
- * allocation have been added: compare rp_replay_buffer_added() before and after the call). */
+ * RP_INVALID (a priority, or a column that is NULL; nothing was added), RP_NO_RESOURCE (the
+ * rows before the failed allocation have been added: compare rp_replay_buffer_added() before
+ * and after the call). */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_add(rp_replay_buffer *buffer,
                                                    const void *const *columns, size_t count,
                                                    const double *priorities, rp_error *err);

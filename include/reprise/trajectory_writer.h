@@ -147,7 +147,8 @@ RP_API RP_NODISCARD rp_status rp_trajectory_writer_create_item(rp_trajectory_wri
  * only the number of unconfirmed items, since finding the reason takes longer than such a call.
  * Items that servers have rejected since the last flush are dropped. In this case the status
  * and the text are those of the first rejected item, and the text has the number of rejected
- * items. */
+ * items. A closed table rejects its items with RP_CANCELLED. While a server cannot be reached,
+ * its items stay unconfirmed. */
 RP_API RP_NODISCARD rp_status rp_trajectory_writer_flush(rp_trajectory_writer *writer,
                                                          size_t leave, rp_wait wait,
                                                          rp_error *err);

@@ -229,6 +229,7 @@ PyObject *core_table_info(const rp_table_info *info);
 
 extern PyTypeObject core_TrajectoryWriter; /* trajectory_writer.c */
 extern PyTypeObject core_ColumnHistory;    /* column_history.c */
+extern PyTypeObject core_HistoryDict;      /* trajectory_history.c */
 extern PyTypeObject core_TrajectoryColumn; /* trajectory_column.c */
 extern PyTypeObject core_WeakCellRef;      /* cell.c */
 extern PyTypeObject core_StructuredWriter; /* structured_writer.c */

@@ -100,7 +100,7 @@ class Client(Connection):
       certificate_file, key_file: PEM files of this client's own certificate.
       server_name: the name that the server's certificate must have; None: the host in the
         address.
-      token: a bearer token.
+      token: a bearer token, not empty; None: none is sent.
       connect_timeout: seconds for one attempt to connect; 0: 10 seconds.
       spread: how items are spread over shards: "turns" (round robin) or "keys" (by key).
       shared_memory: read large chunks from memory shared with a server on this host.
@@ -491,7 +491,11 @@ class Client(Connection):
     def why(
         self, table: Optional[str] = None, *, timeout: Optional[float] = None
     ) -> List[Waiting]:
-        """Returns the calls that wait at `table` (None: at any table), and why they wait."""
+        """Returns the calls that wait at `table` (None: at any table), and why they wait.
+
+        `table` may also be the name of rollouts. A draw that waits counts as a sample, an operation
+        that puts or reserves a group as an insert.
+        """
         client = self._client
         calls = client.why_blocked(table, timeout)
         addresses = client.addresses if calls else []

@@ -186,6 +186,7 @@ rp_status rp_replay_buffer_sample(rp_replay_buffer *b, size_t count, double beta
     if (!isfinite(beta) || beta < 0)
         return rp_fail(err, RP_INVALID, "beta must be finite and >= 0, got %g", beta);
     if (count == 0) return RP_OK;
+    if (out == NULL) return rp_fail(err, RP_INVALID, "no output arrays are given");
     rp_mutex_lock(&b->mu);
     if (b->size == 0)
         st = rp_fail(err, RP_PRECONDITION, "the buffer is empty: there is nothing to sample");
@@ -203,6 +204,7 @@ rp_status rp_replay_buffer_read(rp_replay_buffer *b, uint64_t first, size_t coun
     rp_status st = RP_OK;
     uint64_t oldest, lap;
 
+    if (columns == NULL && count > 0) return rp_fail(err, RP_INVALID, "no columns are given");
     rp_mutex_lock(&b->mu);
     oldest = b->added - b->size;
     lap = buffer_lap(b);

@@ -54,6 +54,7 @@ static rp_status check_options(const rp_replay_options *o, rp_error *err)
 {
     size_t frame_count = 0;
 
+    if (o == NULL) return rp_fail(err, RP_INVALID, "no options are given");
     if (o->capacity < 1 || o->capacity > (size_t)1 << 31)
         return rp_fail(err, RP_INVALID, "capacity must be from 1 to 2^31, got %zu",
                        o->capacity);
@@ -64,6 +65,7 @@ static rp_status check_options(const rp_replay_options *o, rp_error *err)
         return rp_fail(err, RP_INVALID, "alpha must be finite and >= 0, got %g", o->alpha);
     if (!isfinite(o->epsilon) || o->epsilon < 0)
         return rp_fail(err, RP_INVALID, "epsilon must be finite and >= 0, got %g", o->epsilon);
+    if (o->columns == NULL) return rp_fail(err, RP_INVALID, "no columns are given");
     for (size_t i = 0; i < o->column_count; i++) {
         if (check_column(&o->columns[i], i, err) != RP_OK) return RP_INVALID;
         frame_count += o->columns[i].frame_count;
@@ -409,6 +411,17 @@ static size_t check_parts(const rp_replay_buffer *b)
 #endif
 
 /* Adds rows with priorities, with weights, or with neither. */
+static rp_status check_columns(const rp_replay_buffer *b, const void *const *columns,
+                               size_t count, rp_error *err)
+{
+    if (count == 0) return RP_OK;
+    if (columns == NULL) return rp_fail(err, RP_INVALID, "no columns are given");
+    for (size_t i = 0; i < b->column_count; i++)
+        if (columns[i] == NULL)
+            return rp_fail(err, RP_INVALID, "column %zu ('%s') is NULL", i, b->columns[i].name);
+    return RP_OK;
+}
+
 static rp_status add(rp_replay_buffer *b, const void *const *columns, size_t count,
                      const double *priorities, const double *weights, rp_error *err)
 {
@@ -447,6 +460,7 @@ static rp_status add(rp_replay_buffer *b, const void *const *columns, size_t cou
 rp_status rp_replay_buffer_add(rp_replay_buffer *b, const void *const *columns, size_t count,
                                const double *priorities, rp_error *err)
 {
+    if (check_columns(b, columns, count, err) != RP_OK) return RP_INVALID;
     if (priorities != NULL && check_priorities(priorities, count, err) != RP_OK)
         return RP_INVALID;
     return add(b, columns, count, priorities, NULL, err);
@@ -455,6 +469,8 @@ rp_status rp_replay_buffer_add(rp_replay_buffer *b, const void *const *columns, 
 rp_status rp_replay_buffer_put_back(rp_replay_buffer *b, const void *const *columns,
                                     size_t count, const double *weights, rp_error *err)
 {
+    if (check_columns(b, columns, count, err) != RP_OK) return RP_INVALID;
+    if (weights == NULL && count > 0) return rp_fail(err, RP_INVALID, "no weights are given");
     for (size_t i = 0; i < count; i++)
         if (!(weights[i] >= 0x1p-1000 && weights[i] <= 0x1p900))
             return rp_fail(err, RP_INVALID, "weights must be from 2^-1000 to 2^900, got %g",
@@ -496,6 +512,9 @@ rp_status rp_replay_buffer_update(rp_replay_buffer *b, const int64_t *indices,
 
     if (b->alpha == 0)
         return rp_fail(err, RP_PRECONDITION, "a uniform buffer (alpha 0) has no priorities");
+    if (count > 0 && (indices == NULL || priorities == NULL))
+        return rp_fail(err, RP_INVALID, "no %s are given",
+                       indices == NULL ? "indices" : "priorities");
     if (check_priorities(priorities, count, err) != RP_OK) return RP_INVALID;
     rp_mutex_lock(&b->mu);
     for (size_t i = 0; i < count; i++) {
@@ -536,8 +555,10 @@ void rp_replay_buffer_clear(rp_replay_buffer *b)
 rp_status rp_replay_buffer_set_state(rp_replay_buffer *b, const rp_replay_state *state,
                                      rp_error *err)
 {
-    const uint64_t *rng = state->rng;
+    const uint64_t *rng;
 
+    if (state == NULL) return rp_fail(err, RP_INVALID, "no state is given");
+    rng = state->rng;
     if (check_priorities(&state->largest_priority, 1, err) != RP_OK) return RP_INVALID;
     if ((rng[0] | rng[1] | rng[2] | rng[3]) == 0)
         return rp_fail(err, RP_INVALID, "the state of the random generator is all zeros");

@@ -200,6 +200,9 @@ static rp_status check(const rp_client_options *o, rp_error *err)
     if ((int)o->spread < RP_SPREAD_TURNS || o->spread > RP_SPREAD_KEYS)
         return rp_fail(err, RP_INVALID, "spread is %d, which is not a kind of spread",
                        (int)o->spread);
+    if (o->token != NULL && o->token[0] == '\0')
+        return rp_fail(err, RP_INVALID,
+                       "the token is empty: give a token, or leave it out to send none");
     for (const char *c = o->token != NULL ? o->token : "x"; *c != '\0'; c++)
         if (*c <= ' ' || *c > '~')
             return rp_fail(err, RP_INVALID,

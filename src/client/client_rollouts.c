@@ -148,6 +148,7 @@ static rp_status apply_remote(rp_client *client, rp_rollouts_call *call, rp_wait
     rp_rollout_apply apply = {.rollouts = call->rollouts, .op = op_of(call)};
     rp_error error = {0};
     bool is_first = true;
+    int64_t started_ns = rp_now_ns();
     rp_status st;
 
     for (;;) {
@@ -155,6 +156,7 @@ static rp_status apply_remote(rp_client *client, rp_rollouts_call *call, rp_wait
         rp_wait answer = {(end_ns > now_ns ? end_ns : now_ns) + ANSWER_MS * (int64_t)NS_PER_MS,
                           wait.cancel};
 
+        apply.op.waited_ns = is_first ? 0 : now_ns - started_ns;
         apply.timeout_ms = end_ns > now_ns ? (end_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
         st = apply_once(client, call, &apply, answer, &error);
         is_first = false;
@@ -271,10 +273,11 @@ static rp_status apply_local(rp_client *client, rp_rollouts *rollouts, rp_rollou
     rp_error error = {0};
     bool is_first = true;
     uint64_t claimed = 0;
-    int64_t end_ns;
+    int64_t started_ns = rp_now_ns(), end_ns;
     rp_status st;
 
     do {
+        op.waited_ns = is_first ? 0 : rp_now_ns() - started_ns;
         end_ns = slice_end(wait, rp_now_ns(), is_first);
         is_first = false;
         expire(rollouts);

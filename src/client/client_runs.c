@@ -132,12 +132,15 @@ rp_status rp_client_runs(rp_client *client, rp_runs_call *call, rp_wait wait, rp
     bool more = true;
     rp_status st = RP_OK;
 
+    if (call == NULL) return rp_fail(err, RP_INVALID, "no call is given");
     call->dropped = 0;
     if (call->action == RP_RUNS_REPORT) return report(client, call, wait, err);
     if (call->action != RP_RUNS_LIST && call->action != RP_RUNS_CSV &&
         call->action != RP_RUNS_EVENTS)
         return rp_fail(err, RP_INVALID, "there is no action %d", (int)call->action);
     if (call->on_data == NULL) return rp_fail(err, RP_INVALID, "on_data is not set");
+    if (call->run.data == NULL && (call->run.size > 0 || call->action != RP_RUNS_LIST))
+        return rp_fail(err, RP_INVALID, "no run is given");
     while (st == RP_OK && more)
         st = client->store == NULL ? read_remote_page(client, call, wait, &after, &more, err)
                                    : read_local_page(client, call, &after, &more, err);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "client/client.h"
+#include "rollouts/rollout_set.h"
+#include "store/store.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -119,15 +121,20 @@ rp_status rp_local_pause(rp_client *client, const char *table, uint32_t sides, b
     return st;
 }
 
-/* Describes blocked calls of one table in the rest of the array. */
-static rp_status describe(rp_client *client, rp_table *t, rp_client_blocked *out, rp_error *err)
+/* Describes blocked calls of one table, or of rollouts if it is NULL, in the rest of the
+ * array. */
+static rp_status describe(rp_client *client, rp_table *t, rp_rollouts *r,
+                          rp_client_blocked *out, rp_error *err)
 {
+    rp_string name = t != NULL ? (rp_string){rp_table_name(t), strlen(rp_table_name(t))}
+                               : rp_rollouts_name(r);
     size_t room = out->capacity - out->count, found;
     rp_waiting *waiting = NULL;
 
     assert(out->count <= out->capacity);
     if (room > 0) {
-        size_t there = rp_table_waiting(t, NULL, 0);
+        size_t there =
+            t != NULL ? rp_table_waiting(t, NULL, 0) : rp_rollouts_waiting(r, NULL, NULL, 0);
 
         if (room > there) room = there;
     }
@@ -135,13 +142,14 @@ static rp_status describe(rp_client *client, rp_table *t, rp_client_blocked *out
         waiting = rp_alloc_array(&client->alloc, room, sizeof *waiting);
         if (waiting == NULL) return rp_fail_memory(err, room * sizeof *waiting);
     }
-    found = rp_table_waiting(t, waiting, room);
+    found = t != NULL ? rp_table_waiting(t, waiting, room)
+                      : rp_rollouts_waiting(r, waiting, NULL, room);
     out->total += found;
     for (size_t i = 0; i < found && i < room; i++) {
         rp_client_waiting *w = &out->calls[out->count++];
 
         *w = (rp_client_waiting){.client = "this process", .waiting = waiting[i]};
-        (void)snprintf(w->table, sizeof w->table, "%s", rp_table_name(t));
+        (void)snprintf(w->table, sizeof w->table, "%.*s", (int)name.size, name.data);
     }
     rp_release(&client->alloc, waiting, room * sizeof *waiting);
     return RP_OK;
@@ -152,20 +160,34 @@ rp_status rp_local_why_blocked(rp_client *client, const char *table, rp_client_b
 {
     rp_table *t = NULL;
     all_tables all = {0};
+    rp_rollouts *rollouts[RP_ROLLOUT_SET_COUNT];
+    size_t count = 0;
     rp_status st;
 
     out->count = out->total = 0;
     if (table != NULL) {
         st = find(client, table, &t, err);
-        if (st == RP_OK) st = describe(client, t, out, err);
+        if (st == RP_NOT_FOUND) {
+            const rp_string name = {table, strlen(table)};
+
+            rollouts[0] = rp_rollout_set_find(rp_store_rollouts(client->store), name);
+            if (rollouts[0] != NULL) st = describe(client, NULL, rollouts[0], out, err);
+            rp_rollouts_unref(rollouts[0]);
+        }
+        if (t != NULL) st = describe(client, t, NULL, out, err);
         rp_table_unref(t);
         return st;
     }
     st = get_all(client, &all, err);
     if (st != RP_OK) return st;
     for (size_t i = 0; i < all.count && st == RP_OK; i++)
-        st = describe(client, all.list[i], out, err);
+        st = describe(client, all.list[i], NULL, out, err);
     put_all(client, &all);
+    count = rp_rollout_set_list(rp_store_rollouts(client->store), rollouts);
+    for (size_t i = 0; i < count; i++) {
+        if (st == RP_OK) st = describe(client, NULL, rollouts[i], out, err);
+        rp_rollouts_unref(rollouts[i]);
+    }
     assert(out->count <= out->capacity && out->count <= out->total);
     return st;
 }

@@ -121,6 +121,11 @@ typedef struct rp_rollout_op {
     rp_string cursor;    /* set cursor: its name */
     rp_bytes data;       /* set cursor: at most RP_ROLLOUT_CURSOR_BYTES. Borrowed */
     const rp_rollout_options *options; /* configure. Borrowed */
+    /* Neither encoded nor checked: how long the caller has waited in earlier calls; and, if the
+     * operation is in the list of those that wait, its entry. Then it has no error text if it
+     * has to wait for a limit: rp_rollouts_why() makes one. */
+    int64_t waited_ns;
+    struct rp_rollout_parked *parked;
 } rp_rollout_op;
 
 /* Returns the name of a kind, such as "put", or "unknown". Static. */

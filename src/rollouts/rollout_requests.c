@@ -4,6 +4,8 @@
 #include "util/error.h"
 #include "wire/fields.h"
 
+enum { NS_PER_MS = 1000000 };
+
 static rp_status read_name(const rp_pb_field *f, rp_string *out, rp_error *err)
 {
     return rp_wire_read_text(f, "the name of the rollouts", out, err);
@@ -73,6 +75,7 @@ rp_status rp_rollout_apply_read(const rp_allocator *alloc, const uint8_t *data, 
     rp_pb_reader reader = rp_pb_open(data, size);
     const uint8_t *op = NULL;
     size_t op_size = 0;
+    int64_t waited_ms = 0;
     rp_status st = RP_OK;
     rp_pb_step step;
     rp_pb_field f;
@@ -81,6 +84,7 @@ rp_status rp_rollout_apply_read(const rp_allocator *alloc, const uint8_t *data, 
     while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD && st == RP_OK) {
         if (rp_pb_is(&f, 1, RP_PB_BYTES)) st = read_name(&f, &out->rollouts, err);
         if (rp_pb_is(&f, 3, RP_PB_VARINT)) out->timeout_ms = (int64_t)f.value;
+        if (rp_pb_is(&f, 4, RP_PB_VARINT)) waited_ms = (int64_t)f.value;
         if (!rp_pb_is(&f, 2, RP_PB_BYTES)) continue;
         op = f.data;
         op_size = f.size;
@@ -89,6 +93,8 @@ rp_status rp_rollout_apply_read(const rp_allocator *alloc, const uint8_t *data, 
     if (step != RP_PB_END) return rp_wire_malformed(err, "ApplyRolloutsRequest");
     if (op == NULL) return rp_fail(err, RP_INVALID, "the request has no operation");
     st = rp_rollout_op_read(alloc, op, op_size, &out->op, err);
+    if (waited_ms > 0 && waited_ms < INT64_MAX / NS_PER_MS)
+        out->op.waited_ns = waited_ms * NS_PER_MS;
     if (st != RP_OK || out->op.kind != RP_ROLLOUT_EXPIRE) return st;
     rp_rollout_op_deinit(&out->op, alloc);
     return rp_fail(err, RP_INVALID, "only the server expires groups and leases");
@@ -100,6 +106,7 @@ void rp_rollout_apply_write(rp_buf *out, const rp_rollout_apply *apply)
 
     rp_wire_put_bytes(out, 1, apply->rollouts.data, apply->rollouts.size);
     rp_wire_put_int(out, 3, apply->timeout_ms);
+    rp_wire_put_int(out, 4, apply->op.waited_ns / NS_PER_MS);
     mark = rp_wire_begin(out, 2);
     rp_rollout_op_write(out, &apply->op);
     rp_wire_end(out, mark);

@@ -22,6 +22,7 @@
 #ifndef RP_ROLLOUTS_ROLLOUTS_H
 #define RP_ROLLOUTS_ROLLOUTS_H
 
+#include "reprise/table.h"
 #include "reprise/wait.h"
 #include "rollouts/rollout_op.h"
 
@@ -148,6 +149,33 @@ size_t rp_rollouts_expire(rp_rollouts *rollouts, int64_t now_ns);
 RP_NODISCARD rp_status rp_rollouts_apply_wait(rp_rollouts *rollouts, const rp_rollout_op *op,
                                               rp_wait wait, rp_rollout_result *result,
                                               rp_error *err);
+
+/* An operation that waits, as an entry of a list. The caller owns it and sets `client` and
+ * `waiting`; the other fields are private. */
+typedef struct rp_rollout_parked {
+    struct rp_rollout_parked *prev, *next;
+    bool is_draw;
+    size_t groups;              /* that a draw asks for */
+    rp_string consumer;         /* of a draw */
+    int64_t since_ns, until_ns; /* on the monotonic clock */
+    uint64_t client;            /* id of its connection; 0: this process */
+    rp_rollout_waiting waiting; /* of the last try */
+} rp_rollout_parked;
+
+/* Adds an operation to the list of those that wait until the monotonic time `until_ns`, and
+ * removes it. The list borrows the entry and the consumer of `op`. Tries of an operation whose
+ * field `parked` has the entry keep `waiting` up to date. */
+void rp_rollouts_park(rp_rollouts *rollouts, rp_rollout_parked *parked, const rp_rollout_op *op,
+                      int64_t until_ns);
+void rp_rollouts_unpark(rp_rollouts *rollouts, rp_rollout_parked *parked);
+/* Writes why an operation in the list waits. Returns RP_DEADLINE. */
+rp_status rp_rollouts_why(rp_rollouts *rollouts, const rp_rollout_parked *parked,
+                          rp_error *err);
+/* Describes up to `capacity` operations that wait, draws last, and writes the ids of their
+ * connections unless `clients` is NULL. The items of a draw are those of its groups. Returns
+ * the number of all that wait. */
+size_t rp_rollouts_waiting(rp_rollouts *rollouts, rp_waiting *out, uint64_t *clients,
+                           size_t capacity);
 
 /* Closes the buffer: waiting and later operations return RP_CANCELLED. */
 void rp_rollouts_close(rp_rollouts *rollouts);

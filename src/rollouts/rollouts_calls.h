@@ -99,8 +99,12 @@ RP_NODISCARD rp_status rp_rollout_check_room(rp_rollout_work *w, const rp_rollou
 /* Evicts groups as necessary to make this room. rp_rollout_check_room() must have returned
  * RP_OK. */
 void rp_rollout_make_room(rp_rollout_work *w, const rp_rollout_room *room);
-/* Sets w->result->waiting and the error text. Returns RP_DEADLINE. */
+/* Sets w->result->waiting, and the error text unless the operation is in the list of those that
+ * wait. Returns RP_DEADLINE. */
 rp_status rp_rollout_must_wait(rp_rollout_work *w, rp_rollout_waiting waiting);
+/* Writes why an operation, a draw of `consumer` or another one, has to wait. */
+void rp_rollout_say_waiting(const rp_rollouts *r, rp_string consumer,
+                            const rp_rollout_waiting *why, rp_error *err);
 
 /* Execute one kind of operation each. Return the status of the operation. */
 RP_NODISCARD rp_status rp_rollout_do_reserve(rp_rollout_work *w);

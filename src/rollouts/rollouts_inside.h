@@ -9,6 +9,7 @@
  *   rollouts_options.c advance, configure, cursors
  *   rollouts_check.c   the checker
  *   rollouts_wait.c    waiting
+ *   rollouts_parked.c  the list of operations that wait
  *   rollouts_image.c   images; rollouts_load.c loads them
  *
  * The buffer knows names of groups: an entry is a name, with its group or the reason why the
@@ -136,8 +137,9 @@ struct rp_rollouts {
     rp_allocator alloc;
     rp_rollout_name *name;
     uint64_t seed;
-    rp_mutex mu;                  /* rank RP_RANK_ROLLOUTS; guards all below */
-    rp_rollout_sleeper *sleepers; /* one for each thread that waits */
+    rp_mutex mu;                                   /* rank RP_RANK_ROLLOUTS; guards all below */
+    rp_rollout_sleeper *sleepers;                  /* one for each thread that waits */
+    rp_rollout_parked *first_parked, *last_parked; /* operations that wait */
     bool is_closed;
     rp_rollout_log *log;
     rp_rollout_common *common; /* NULL: the buffer is in no set */

@@ -58,61 +58,65 @@ static void write_unready(const rp_rollouts *r, size_t consumer, char *text, siz
     (void)snprintf(text + used, size - used, ")");
 }
 
-static void say_unready(rp_rollout_work *w, const rp_rollout_waiting *why)
+static void say_unready(const rp_rollouts *r, rp_string consumer, const rp_rollout_waiting *why,
+                        rp_error *err)
 {
-    const rp_rollouts *r = w->r;
     rp_string name = rp_rollout_name_text(r->name);
     char more[160] = "";
 
     for (size_t i = 0; i < r->options->consumer_count; i++)
-        if (rp_rollout_equal(r->options->consumers[i].name, w->op->consumer))
+        if (rp_rollout_equal(r->options->consumers[i].name, consumer))
             write_unready(r, i, more, sizeof more);
-    (void)rp_fail(w->err, RP_DEADLINE,
+    (void)rp_fail(err, RP_DEADLINE,
                   "rollouts '%.*s': %" PRIu64 " groups are ready for consumer '%.*s', the draw "
                   "needs %" PRIu64 "%s",
                   (int)(name.size < 64 ? name.size : 64), name.data, why->have,
-                  (int)(w->op->consumer.size < 64 ? w->op->consumer.size : 64),
-                  w->op->consumer.data, why->bound, more);
+                  (int)(consumer.size < 64 ? consumer.size : 64), consumer.data, why->bound,
+                  more);
 }
 
-static void say(rp_rollout_work *w, const rp_rollout_waiting *why)
+void rp_rollout_say_waiting(const rp_rollouts *r, rp_string consumer,
+                            const rp_rollout_waiting *why, rp_error *err)
 {
-    rp_string name = rp_rollout_name_text(w->r->name);
+    rp_string name = rp_rollout_name_text(r->name);
     int size = (int)(name.size < 64 ? name.size : 64);
 
     switch (why->limit) {
     case RP_ROLLOUT_BY_VERSION:
-        (void)rp_fail(w->err, RP_DEADLINE,
+        (void)rp_fail(err, RP_DEADLINE,
                       "rollouts '%.*s': the next group may begin at version %" PRId64
                       ", now %" PRId64 ": %" PRIu64 " groups have begun, the bound is %" PRIu64
                       " = (max_staleness + version - first_version + 1) * groups_per_version",
                       size, name.data, why->needs_version, why->version, why->have, why->bound);
         return;
     case RP_ROLLOUT_BY_GROUPS:
-        (void)rp_fail(w->err, RP_DEADLINE,
+        (void)rp_fail(err, RP_DEADLINE,
                       "rollouts '%.*s': %" PRIu64 " groups, max_groups is %" PRIu64
                       ": a group must be acknowledged, aborted or expire",
                       size, name.data, why->have, why->bound);
         return;
     case RP_ROLLOUT_BY_BYTES:
-        (void)rp_fail(w->err, RP_DEADLINE,
+        (void)rp_fail(err, RP_DEADLINE,
                       "rollouts '%.*s': %" PRIu64 " bytes and %" PRIu64
                       " more exceed the bound of %" PRIu64
                       ": groups must be acknowledged, aborted or expire; %" PRIu64
                       " are complete",
                       size, name.data, why->have, why->need, why->bound,
-                      w->r->counts[RP_ROLLOUT_COMPLETE] + w->r->counts[RP_ROLLOUT_LEASED]);
+                      r->counts[RP_ROLLOUT_COMPLETE] + r->counts[RP_ROLLOUT_LEASED]);
         return;
-    case RP_ROLLOUT_BY_READY: say_unready(w, why); return;
+    case RP_ROLLOUT_BY_READY: say_unready(r, consumer, why, err); return;
     case RP_ROLLOUT_BY_LEASES:
-        (void)rp_fail(w->err, RP_DEADLINE,
+        (void)rp_fail(err, RP_DEADLINE,
                       "rollouts '%.*s': %" PRIu64 " leases, the limit is %" PRIu64
                       ": one must be acknowledged, released or expire",
                       size, name.data, why->have, why->bound);
         return;
-    case RP_ROLLOUT_NO_LIMIT: break;
+    case RP_ROLLOUT_NO_LIMIT:
+        (void)rp_fail(
+            err, RP_DEADLINE,
+            "rollouts '%.*s': stale groups are being dropped, or the journal is behind", size,
+            name.data);
     }
-    assert(false);
 }
 
 rp_status rp_rollout_must_wait(rp_rollout_work *w, rp_rollout_waiting waiting)
@@ -121,7 +125,10 @@ rp_status rp_rollout_must_wait(rp_rollout_work *w, rp_rollout_waiting waiting)
     waiting.version = w->r->version;
     if (waiting.limit != RP_ROLLOUT_BY_VERSION) waiting.needs_version = waiting.version;
     w->result->waiting = waiting;
-    say(w, &waiting);
+    if (w->op->parked != NULL) /* it is tried again and again: the text is made if asked for */
+        w->op->parked->waiting = waiting;
+    else
+        rp_rollout_say_waiting(w->r, w->op->consumer, &waiting, w->err);
     return RP_DEADLINE;
 }
 

@@ -83,10 +83,15 @@ rp_status rp_rollouts_apply_wait(rp_rollouts *r, const rp_rollout_op *op, rp_wai
 {
     int64_t started_ns = rp_now_ns();
     rp_rollout_op attempt = *op;
+    rp_rollout_parked parked = {0};
     rp_rollout_sleeper s;
+    rp_error error = {0};
     rp_status st = rp_rollouts_apply(r, &attempt, result, err);
 
     if (st != RP_DEADLINE || wait.until_ns == RP_NOW) return st;
+    parked.waiting = result->waiting;
+    rp_rollouts_park(r, &parked, op, wait.until_ns);
+    attempt.parked = &parked;
     begin(r, &s, wait.cancel);
     for (;;) {
         /* The clock of the operations and the monotonic one differ by a constant. */
@@ -94,7 +99,8 @@ rp_status rp_rollouts_apply_wait(rp_rollouts *r, const rp_rollout_op *op, rp_wai
 
         attempt.now_ns = op->now_ns + (rp_now_ns() - started_ns);
         while (rp_rollouts_expire(r, attempt.now_ns) > 0) continue;
-        st = rp_rollouts_apply(r, &attempt, result, err);
+        error.text[0] = '\0';
+        st = rp_rollouts_apply(r, &attempt, result, &error);
         if (st != RP_DEADLINE) break;
         if (wait.until_ns != RP_FOREVER && rp_now_ns() >= wait.until_ns) break;
         next_ns = rp_rollouts_next_expiry(r);
@@ -102,9 +108,12 @@ rp_status rp_rollouts_apply_wait(rp_rollouts *r, const rp_rollout_op *op, rp_wai
         if (next_ns != INT64_MAX && next_ns - op->now_ns + started_ns < until_ns)
             until_ns = next_ns - op->now_ns + started_ns;
         if (sleep_until(&s, until_ns)) continue;
-        st = rp_fail(err, RP_CANCELLED, "the wait was cancelled");
+        st = rp_fail(&error, RP_CANCELLED, "the wait was cancelled");
         break;
     }
     end(r, &s, wait.cancel);
+    if (st == RP_DEADLINE && error.text[0] == '\0') (void)rp_rollouts_why(r, &parked, &error);
+    rp_rollouts_unpark(r, &parked);
+    if (st != RP_OK && err != NULL) *err = error;
     return st;
 }

@@ -42,6 +42,7 @@ bool rp_run_is_name(rp_string name)
 static rp_status check_name(rp_string name, const char *what, rp_error *err)
 {
     if (name.size == 0) return rp_fail(err, RP_INVALID, "the name of %s is empty", what);
+    if (name.data == NULL) return rp_fail(err, RP_INVALID, "the name of %s is NULL", what);
     if (name.size > RP_RUN_NAME_BYTES)
         return rp_fail(err, RP_INVALID, "the name of %s has %zu bytes, the limit is %d", what,
                        name.size, RP_RUN_NAME_BYTES);
@@ -63,6 +64,8 @@ static rp_status check_episode(const rp_run_episode *e, rp_error *err)
                        "the episode has %zu states of %zu numbers; it needs at least 1 state, "
                        "and the limit is %d numbers: report fewer states",
                        e->state_count, e->variable_count, RP_EPISODE_NUMBERS);
+    if (e->states == NULL)
+        return rp_fail(err, RP_INVALID, "the states of the episode are NULL");
     return RP_OK;
 }
 
@@ -78,6 +81,10 @@ rp_status rp_run_report_check(const rp_run_report *r, rp_error *err)
     if (r->actor_count > RP_REPORT_ACTORS)
         return rp_fail(err, RP_INVALID, "the report has %zu actors, the limit is %d",
                        r->actor_count, RP_REPORT_ACTORS);
+    if ((r->scalars == NULL && r->scalar_count > 0) ||
+        (r->actors == NULL && r->actor_count > 0))
+        return rp_fail(err, RP_INVALID, "the %s of the report are NULL",
+                       r->scalars == NULL && r->scalar_count > 0 ? "scalars" : "actors");
     for (size_t i = 0; i < r->scalar_count && st == RP_OK; i++) {
         st = check_name(r->scalars[i].name, "a scalar", err);
         if (st == RP_OK && (!isfinite(r->scalars[i].time_s) || r->scalars[i].time_s < 0))

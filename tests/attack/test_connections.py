@@ -544,7 +544,7 @@ def test_guessing_tokens_is_rate_limited(tokens):
             assert call.status == m.UNAUTHENTICATED
         assert SANITIZER or server.cpu() - cpu < 0.2
         call = peer.ask(m.INFO, b"", more=bearer("admin-token"))
-        assert call.status == m.UNAUTHENTICATED and "wait" in call.text
+        assert call.status == m.UNAUTHENTICATED and "try again" in call.text
         assert known.ask(m.INFO, b"", more=bearer("read-token")).status == m.OK
         hit = refusals()
         assert hit["auth_brake"] >= 295 and sum(hit.values()) == 311, hit
@@ -567,7 +567,7 @@ def test_accepted_tokens_stay_exempt_from_the_brake_after_a_reload(tokens):
             for role in ("read", "write", "read"):
                 assert known.ask(m.INFO, b"", more=bearer(f"{role}-token")).status == m.OK
             call = other.ask(m.INFO, b"", more=bearer("read-token"))
-            assert call.status == m.UNAUTHENTICATED and "wait" in call.text
+            assert call.status == m.UNAUTHENTICATED and "try again" in call.text
             server.process.send_signal(signal.SIGHUP)
             until = time.monotonic() + 10 * f.SLOW
             while "event=reloaded" not in server.said() and time.monotonic() < until:

@@ -104,6 +104,15 @@ def test_a_resumed_run_goes_on(tmp_path):
     assert again["updates"] > first["updates"]
 
 
+@pytest.mark.parametrize("how", [[], ["--processes"]])
+def test_a_resumed_run_keeps_its_steps_and_actors(tmp_path, how):
+    line = ["--dir", "a", "--keep-going", *how]
+    assert run(tmp_path, *CATCH, *line, "--actors", 2, "--steps", 1000).returncode == 0
+    assert "\nsteps 1000\nactors 2\n" in (tmp_path / "a" / "settings.txt").read_text()
+    done = run(tmp_path, *line, "--resume")  # it ends by itself, since it has its steps
+    assert done.returncode == 0 and "actor 2" not in done.stderr, done
+
+
 @pytest.mark.parametrize("arguments, message", [
     ([], "--env is missing: for example --env cartpole"),
     (["--env", "catch", "--actors", "0"],

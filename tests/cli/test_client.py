@@ -64,6 +64,8 @@ def test_an_address_without_a_server_fails():
     (["--cert", "x"], "--cert and --key"),
     (["--token", "a", "--token-file", "b"], "only one of them"),
     (["--token-file", "/nowhere"], "/nowhere: No such file"),
+    (["--token", ""], "--token is empty: write a token after it, or leave --token out"),
+    (["--token="], "--token is empty"),
 ])
 def test_invalid_options_are_misuse(arguments, message):
     fails(reprise("info", *arguments), 2, message)
@@ -82,6 +84,30 @@ def test_a_token_can_come_from_a_file_an_option_and_the_environment(serve, tmp_p
     done = subprocess.run([REPRISE, "info", "--server", f"localhost:{server.port}"], text=True,
                           capture_output=True, env=clean_environment(REPRISE_TOKEN=secret))
     assert done.returncode == 0, done.stderr
+
+
+def test_an_empty_token_in_the_environment_is_no_token(serve, tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"admin me sha256:{hashlib.sha256(b'secret').hexdigest()}\n")
+    tokens.chmod(0o600)
+    server = serve("--port", "0", "--tokens", str(tokens))
+    done = subprocess.run([REPRISE, "info", "--server", f"localhost:{server.port}"], text=True,
+                          capture_output=True, env=clean_environment(REPRISE_TOKEN=""))
+    fails(done, 1, "give a token with --token-file FILE")
+
+
+def test_refused_tokens_are_followed_by_advice_that_helps(serve, tmp_path):
+    """With a token that the server does not know, the advice is not to give one. After too many of
+    them the server refuses the right one as well, and the advice is to wait."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"admin me sha256:{hashlib.sha256(b'secret').hexdigest()}\n")
+    tokens.chmod(0o600)
+    server = serve("--port", "0", "--tokens", str(tokens))
+    for _ in range(10):
+        fails(ask(server, "info", "--token", "wrong"), 1, "the token is not known; check")
+    done = ask(server, "info", "--token", "wrong")
+    fails(done, 1, "too many wrong tokens came from this address: try again in 6 seconds; check")
+    assert "give a token" not in done.stderr
 
 
 def test_a_unix_socket(serve, tmp_path):

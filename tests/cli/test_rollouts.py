@@ -3,8 +3,9 @@
 
 import json
 import socket
+import time
 
-from conftest import answer, ask
+from conftest import SECONDS, answer, ask
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"  # and empty settings
 
@@ -31,16 +32,22 @@ def has_ended(octets):
     return False
 
 
-def call(server, method, message):
-    """Makes a call of gRPC."""
+def begin(server, method, message):
+    """Begins a call of gRPC. Returns its connection."""
+    s = socket.create_connection(("localhost", server.port), 10)
     head = b"".join(literal(*pair) for pair in [
         (b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"x"),
         (b":path", b"/reprise.v1.Rollouts/" + method), (b"content-type", b"application/grpc"),
         (b"te", b"trailers")])
     body = b"\0" + len(message).to_bytes(4, "big") + message
-    with socket.create_connection(("localhost", server.port), 10) as s:
-        s.sendall(PREFACE + len(head).to_bytes(3, "big") + b"\1\4\0\0\0\1" + head
-                  + len(body).to_bytes(3, "big") + b"\0\1\0\0\0\1" + body)
+    s.sendall(PREFACE + len(head).to_bytes(3, "big") + b"\1\4\0\0\0\1" + head
+              + len(body).to_bytes(3, "big") + b"\0\1\0\0\0\1" + body)
+    return s
+
+
+def call(server, method, message):
+    """Makes a call of gRPC."""
+    with begin(server, method, message) as s:
         got = b""
         while not has_ended(got) and (part := s.recv(1 << 16)):
             got += part
@@ -74,3 +81,26 @@ def test_rollouts_are_listed_and_described(serve):
     assert (second["name"], first["name"]) == ("second\x1b", "train")
     assert (first["group_size"], first["max_staleness"], first["max_groups"]) == (4, 3, 9)
     assert [each["name"] for each in first["consumers"]] == ["trainer"]
+
+
+def test_a_draw_that_waits_is_listed(serve):
+    """`reprise why` says who waits for rollouts, and why; also with their name."""
+    server = serve("--port", "0")
+    create(server, b"train")
+    assert answer(server, "why", "train") == "no call waits on train\n"
+    draw = field(1, 6) + field(3, 99) + field(11, b"trainer") + field(12, 2) + field(13, 2)
+    minute = b"\x18\xe0\xd4\x03"  # timeout_ms: 60,000
+    with begin(server, b"ApplyRollouts", field(1, b"train") + field(2, draw) + minute):
+        until = time.monotonic() + SECONDS
+        while answer(server, "why").startswith("no call") and time.monotonic() < until:
+            pass
+        for name in (["train"], []):
+            (call,) = json.loads(answer(server, "why", "--json", *name))["waiting"]
+            assert (call["table"], call["side"], call["wanted"]) == ("train", "sample", 8)
+            assert call["why"].startswith("rollouts 'train': 0 groups are ready for consumer 'trainer', the draw needs 2")
+        first, second = answer(server, "why").splitlines()
+        assert first.startswith("train  1 sample  rollouts 'train': 0 groups are ready") and " for " in second
+        top = answer(server, "top", "--count", 1)
+        assert "rollouts 'train': 0 groups are ready" in top
+    done = ask(server, "why", "nothing")
+    assert done.returncode == 1 and "no table 'nothing'" in done.stderr

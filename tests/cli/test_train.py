@@ -267,6 +267,21 @@ def test_a_run_without_a_snapshot_begins_again(tmp_path):
     assert whole.read_bytes() == parts.read_bytes()
 
 
+def test_a_resumed_run_keeps_its_steps_unless_they_are_given(tmp_path):
+    folder = tmp_path / "a"
+    train(tmp_path, "--env", "catch", "--dir", "a", "--steps", 400, *SMALL)
+    kept = (folder / "settings.txt").read_text()
+    assert "\nsteps 400\n" in kept and "actors" not in kept
+    result = json.loads(train(tmp_path, "--dir", "a", "--resume", "--keep-going", "--json"))
+    assert result["steps"] == 400 and (folder / "settings.txt").read_text() == kept
+    for arguments in (["--steps", 600], []):
+        result = json.loads(train(tmp_path, "--dir", "a", "--resume", "--keep-going", "--json", *arguments))
+        assert result["steps"] == 600
+    assert (folder / "settings.txt").read_text() == kept.replace("steps 400", "steps 600")
+    assert not (folder / "settings.new").exists()
+    assert run(tmp_path, "eval", "a", "--episodes", 1).returncode == 0
+
+
 def test_folders_are_numbered_and_the_latest_is_resumed(tmp_path):
     for _ in range(2):
         train(tmp_path, "--env", "catch", "--steps", 200, *SMALL)

@@ -34,6 +34,28 @@ def test_a_refused_run_names_the_option_and_leaves_no_folder(tmp_path, arguments
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("arguments, message", [
+    (["--serve", "http://localhost:1"], "address 'http://localhost:1': write host:port, without 'http://'"),
+    (["--serve", "localhost:0", "--tokens", "none"], "none"),
+    (["--report", "nonsense"], "nonsense"),
+])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_refused_part_ends_the_processes_and_leaves_no_folder(tmp_path, arguments, message, is_new):
+    if not is_new:
+        (tmp_path / "a").mkdir()
+        (tmp_path / "a" / "notes").write_text("mine")
+    done = run(tmp_path, "train", "apex-dqn", "--env", "catch", "--processes", "--actors", "1", "--dir", "a",
+               *arguments)
+    assert done.returncode == 1 and done.stdout == "", done
+    assert message in done.stderr and "cannot begin\n" in done.stderr
+    if is_new:
+        assert list(tmp_path.iterdir()) == []
+    else:
+        assert (tmp_path / "a" / "notes").read_text() == "mine"
+        assert not (tmp_path / "a" / "settings.txt").exists()
+        assert not (tmp_path / "a" / "supervisor").exists()
+
+
 def test_a_refused_run_keeps_what_was_in_its_folder(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "notes").write_text("mine")
@@ -60,5 +82,5 @@ def test_a_run_of_another_agent_is_named(tmp_path):
 def test_help_says_what_a_resumed_run_keeps_and_which_names_a_log_has():
     text = " ".join(reprise("train", "--help").stdout.split())
     assert "event files of TensorBoard, named as by sb3 or cleanrl" in text
-    assert "All other options are not kept: give --steps, --actors and those of the evaluation again." in text
+    assert "and so are --steps and --actors if they are not given again. All other options are not kept" in text
     assert "actor, evaluator, learner or replay" in text and "kubernetes or slurm" in text

@@ -43,6 +43,30 @@ def put(rollouts, group, reward=True, version=0):
         rollouts.put(group, index, columns, version=version)
 
 
+def test_a_draw_that_waits_is_described(client, rollouts):
+    drawn = []
+    thread = threading.Thread(target=lambda: drawn.append(rollouts.draw(2, consumer="a", timeout=240)))
+    thread.start()
+    deadline = time.monotonic() + 120
+    calls = []
+    while not calls and time.monotonic() < deadline:
+        calls = client.why("train")
+    (call,) = calls
+    assert (call.table, call.side, call.wanted, call.done) == ("train", "sample", 4, 0)
+    assert "0 groups are ready for consumer 'a', the draw needs 2" in call.why
+    assert [c.table for c in client.why()] == ["train"]
+    put(rollouts, "first", reward=False)
+    while "lack" not in client.why("train")[0].why:
+        assert time.monotonic() < deadline
+    assert client.why("train")[0].seconds >= call.seconds
+    put(rollouts, "second")
+    put(rollouts, "third")
+    thread.join(120)
+    assert len(drawn) == 1 and client.why() == client.why("train") == []
+    with pytest.raises(errors.StatusError, match="no-such-table"):
+        client.why("no-such-table")
+
+
 def test_names_and_options(client, rollouts):
     assert "train" in reprise.rollouts.names(client)
     options = rollouts.info()["options"]

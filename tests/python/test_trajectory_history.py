@@ -2,6 +2,8 @@
 """The history of a trajectory writer: its structure, and how it is indexed."""
 
 import collections
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ def test_the_history_is_structured_like_the_step(writer, step):
     tree.assert_same_structure(history, step)
     values = tree.map_structure(lambda column: column[-1].numpy().item(), history)
     assert values == step
-    assert type(history) is type(step) or not tree.is_nested(step)
+    assert isinstance(history, type(step)) or not tree.is_nested(step)
     assert writer.history is not None
 
 
@@ -81,6 +83,29 @@ def test_steps_before_a_column_began_have_no_value(writer):
     for index in (0, slice(None), slice(1, None), [0], [2, 1]):
         with pytest.raises(ValueError, match="cannot contain any None data references"):
             history["b"][index]
+
+
+@pytest.mark.parametrize("step", [{"a": 1, "c": 2}, [{"a": 1, "c": 2}], {"x": {"a": 1, "c": 2}}], ids=repr)
+def test_a_missing_column_is_named_beside_those_that_there_are(writer, step):
+    writer.append(step)
+    nest = writer.history
+    if "a" not in nest:
+        nest = nest[0] if isinstance(step, list) else nest["x"]
+    with pytest.raises(KeyError, match=r"the history has no column 'b'; it has \['a', 'c'\]"):
+        nest["b"]
+    assert nest.get("b") is None and "b" not in nest and isinstance(nest, dict)
+    assert tree.map_structure(lambda x: x[-1].numpy().tolist(), nest) == {"a": 1, "c": 2}
+    assert nest == {"a": nest["a"], "c": nest["c"]}
+
+
+def test_with_jax_the_history_has_plain_dicts(writer, monkeypatch):
+    """jax takes a dict of another type for a leaf, or for another structure."""
+    writer.append({"a": 1, "x": {"c": 2}})
+    assert type(writer.history) is not dict and type(writer.history["x"]) is not dict
+    monkeypatch.setitem(sys.modules, "jax", types.ModuleType("jax"))
+    assert type(writer.history) is dict and type(writer.history["x"]) is dict
+    monkeypatch.delitem(sys.modules, "jax")
+    assert type(writer.history) is not dict
 
 
 def test_steps_without_any_column_are_in_no_history(writer):

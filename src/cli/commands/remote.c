@@ -99,6 +99,13 @@ static rp_status read_timeout(rp_remote *r, rp_problem *problem)
     return rp_setting_duration(&value, 1000, MAX_TIMEOUT_MS, &r->timeout_ms, problem);
 }
 
+const char *rp_environment_token(void)
+{
+    const char *token = getenv("REPRISE_TOKEN");
+
+    return token != NULL && token[0] != '\0' ? token : NULL;
+}
+
 static rp_status read_options(rp_remote *r, rp_problem *problem)
 {
     const char *server = shared(r, RP_REMOTE_SERVER), *file = shared(r, RP_REMOTE_TOKEN_FILE);
@@ -111,7 +118,10 @@ static rp_status read_options(rp_remote *r, rp_problem *problem)
     if (shared(r, RP_REMOTE_TOKEN) != NULL && file != NULL)
         return rp_problem_set(problem, NULL, "--token and --token-file: give only one of them");
     r->options.token = shared(r, RP_REMOTE_TOKEN);
-    if (r->options.token == NULL && file == NULL) r->options.token = getenv("REPRISE_TOKEN");
+    if (r->options.token != NULL && r->options.token[0] == '\0')
+        return rp_problem_set(problem, NULL,
+                              "--token is empty: write a token after it, or leave --token out");
+    if (r->options.token == NULL && file == NULL) r->options.token = rp_environment_token();
     st = file != NULL ? read_token(r, file, problem) : RP_OK;
     if (st == RP_OK) st = read_timeout(r, problem);
     if (st != RP_OK) return st;
@@ -241,6 +251,16 @@ static const char *unavailable_hint(const char *text)
                : "--server names another server";
 }
 
+/* Returns advice for a call whose token was refused or is missing. */
+static const char *token_hint(const char *text)
+{
+    if (strstr(text, "too many wrong tokens") != NULL)
+        return "check the token, and stop programs at this address that send a wrong one";
+    if (strstr(text, "the token is not known") != NULL)
+        return "check --token, --token-file or REPRISE_TOKEN";
+    return "give a token with --token-file FILE";
+}
+
 const char *rp_status_hint(rp_status st, const char *text)
 {
     switch (st) {
@@ -257,7 +277,7 @@ const char *rp_status_hint(rp_status st, const char *text)
         return strstr(text, " was not found") != NULL && strstr(text, "tables") == NULL
                    ? "reprise tables list names the tables"
                    : NULL;
-    case RP_UNAUTHENTICATED: return "give a token with --token-file FILE";
+    case RP_UNAUTHENTICATED: return token_hint(text);
     case RP_DENIED: return "the call needs a token with another role";
     case RP_UNIMPLEMENTED: return "only a reprise server can do that, not Reverb's";
     case RP_NO_RESOURCE: return "request less, or raise the limits of the server";

@@ -115,6 +115,10 @@ void rp_remote_tell_left_out(const rp_remote *remote);
  * memory, prints an error and returns 1. */
 int rp_remote_print(const rp_remote *remote, rp_text_buffer *buffer);
 
+/* Returns the token in the environment, REPRISE_TOKEN. NULL if the variable is empty or not
+ * set. */
+const char *rp_environment_token(void);
+
 /* Returns advice on an error with this status and text, or NULL if there is none. Static. */
 const char *rp_status_hint(rp_status st, const char *text);
 

@@ -11,7 +11,8 @@ static const char text[] =
     "Each reason is a line, with the table, the number of inserts or samples that wait for "
     "it,\n"
     "and what would release one. Below it are the clients that wait: address, calls, and how\n"
-    "long the first of them has waited. With TABLE only the calls on this table are listed.\n";
+    "long the first of them has waited. Draws of rollouts count as samples, and what puts or\n"
+    "reserves groups as inserts. With TABLE, a table or rollouts, only its calls are listed.\n";
 
 static const char *const examples[] = {
     "reprise why",
@@ -33,9 +34,11 @@ static rp_status fetch(answer *a, const char *name, rp_error *err)
     rp_wait wait = rp_remote_wait(&a->r);
     rp_status st = rp_table_list_fetch(&a->list, a->r.client, wait, err);
 
-    if (st == RP_OK && name != NULL && rp_table_list_find(&a->list, name) == NULL)
-        st = rp_table_list_missing(&a->list, name, err);
-    if (st == RP_OK) st = rp_client_why_blocked(a->r.client, name, &blocked, wait, err);
+    if (st == RP_OK) {
+        st = rp_client_why_blocked(a->r.client, name, &blocked, wait, err);
+        if (st == RP_NOT_FOUND && name != NULL && rp_table_list_find(&a->list, name) == NULL)
+            st = rp_table_list_missing(&a->list, name, err);
+    }
     if (st != RP_OK) return st;
     a->look = (rp_top_look){.at_ns = rp_now_ns(),
                             .view = a->list.view,

@@ -33,7 +33,6 @@ typedef struct rp_storage {
     int64_t begun_ns;    /* when loading began */
     int64_t logged_ns;   /* when progress was last logged */
     uint64_t checkpoint; /* number of the checkpoint that was logged last */
-    uint64_t failed;     /* not used */
 } rp_storage;
 
 /* Starts loading. The caller must set settings, logger, notifier, store and server, which the

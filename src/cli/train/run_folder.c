@@ -164,11 +164,28 @@ rp_status rp_run_folder_check(const rp_run_folder *folder, rp_problem *problem)
     return st == RP_OK ? RP_OK : rp_problem_set(problem, NULL, "%s", err.text);
 }
 
-rp_status rp_run_folder_create(rp_run_folder *folder, rp_problem *problem)
+/* Writes the values of the folder, and closes the file. Returns false on failure. */
+static bool write_settings(const rp_run_folder *folder, FILE *file)
 {
     const rp_settings_table *table = folder->kind->settings();
-    char path[RP_RUN_PATH_BYTES + 64], number[40];
+    char number[40];
     bool bad;
+
+    (void)fprintf(file, "agent %s\nenv %s\nseed %" PRIu64 "\n", folder->agent,
+                  folder->env_class->name, folder->seed);
+    if (folder->steps > 0) (void)fprintf(file, "steps %" PRId64 "\n", folder->steps);
+    if (folder->actors > 0) (void)fprintf(file, "actors %" PRId64 "\n", folder->actors);
+    for (size_t i = 0; i < table->count; i++)
+        (void)fprintf(file, "%s %s\n", table->list[i].name,
+                      rp_decimal_text(rp_settings_get(table, &folder->settings, i), number,
+                                      sizeof number));
+    bad = ferror(file) != 0;
+    return fclose(file) == 0 && !bad;
+}
+
+rp_status rp_run_folder_create(rp_run_folder *folder, rp_problem *problem)
+{
+    char path[RP_RUN_PATH_BYTES + 64];
     FILE *file;
 
     if (rp_run_folder_check(folder, problem) != RP_OK) return RP_INVALID;
@@ -180,21 +197,27 @@ rp_status rp_run_folder_create(rp_run_folder *folder, rp_problem *problem)
                               "%.500s: there is a run already; --resume continues it",
                               folder->path);
     if (file == NULL) return file_problem(problem, path);
-    (void)fprintf(file, "agent %s\nenv %s\nseed %" PRIu64 "\n", folder->agent,
-                  folder->env_class->name, folder->seed);
-    for (size_t i = 0; i < table->count; i++)
-        (void)fprintf(file, "%s %s\n", table->list[i].name,
-                      rp_decimal_text(rp_settings_get(table, &folder->settings, i), number,
-                                      sizeof number));
-    bad = ferror(file) != 0;
-    bad = fclose(file) != 0 || bad;
-    if (bad) {
+    if (!write_settings(folder, file)) {
         rp_status st = file_problem(problem, path);
 
         (void)remove(path); /* half of the settings would be those of another run */
         return st;
     }
     return RP_OK;
+}
+
+rp_status rp_run_folder_rewrite(const rp_run_folder *folder, rp_problem *problem)
+{
+    char path[RP_RUN_PATH_BYTES + 64], next[RP_RUN_PATH_BYTES + 64];
+    FILE *file = fopen(rp_run_folder_file(folder, "settings.new", next), "we");
+
+    if (file == NULL) return file_problem(problem, next);
+    if (write_settings(folder, file) &&
+        rename(next, rp_run_folder_file(folder, "settings.txt", path)) == 0)
+        return RP_OK;
+    (void)file_problem(problem, next);
+    (void)remove(next);
+    return RP_INVALID;
 }
 
 /* Takes the name of the agent, and its defaults. A run that is resumed has the agent that was
@@ -220,6 +243,8 @@ static bool take_line(rp_run_folder *folder, const char *name, const char *value
         return folder->env_class != NULL;
     }
     if (strcmp(name, "seed") == 0) return rp_parse_unsigned(value, &folder->seed);
+    if (strcmp(name, "steps") == 0 || strcmp(name, "actors") == 0)
+        return rp_parse_integer(value, name[0] == 's' ? &folder->steps : &folder->actors);
     if (folder->kind == NULL) return false; /* the agent comes first */
     table = folder->kind->settings();
     i = rp_settings_find(table, name);
@@ -242,6 +267,7 @@ rp_status rp_run_folder_read(rp_run_folder *folder, rp_problem *problem)
                               strerror(errno));
     folder->kind = NULL;
     folder->env_class = NULL;
+    folder->steps = folder->actors = 0;
     while (fgets(line, sizeof line, file) != NULL) {
         number++;
         if (sscanf(line, "agent %127s", value) == 1 && folder->agent != NULL &&

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder of a training run:
  *
- *   settings.txt         agent, environment, seed and every setting: "name value" lines
+ *   settings.txt         agent, environment, seed, --steps and --actors if they were given, and
+ *                        every setting: "name value" lines
  *   replay/              the data directory of the store: replay and snapshot (durable.h)
  *   policy.safetensors   the parameters, once the run has ended or was stopped
  *   progress.csv         the learning curve
@@ -20,6 +21,7 @@ typedef struct rp_run_folder {
     const rp_agent_kind *kind; /* kind of that agent */
     const rp_env_class *env_class;
     uint64_t seed;
+    int64_t steps, actors; /* --steps and --actors of the run; 0: not given */
     rp_agent_settings settings;
     size_t made; /* how many folders of `path`, counted from its end, did not exist before */
 } rp_run_folder;
@@ -53,6 +55,9 @@ RP_NODISCARD rp_status rp_run_folder_check(const rp_run_folder *folder, rp_probl
  * contains a run already, or if a file cannot be written; the error names the file and the
  * reason. */
 RP_NODISCARD rp_status rp_run_folder_create(rp_run_folder *folder, rp_problem *problem);
+
+/* Replaces settings.txt by one with the values of `folder`. RP_INVALID. */
+RP_NODISCARD rp_status rp_run_folder_rewrite(const rp_run_folder *folder, rp_problem *problem);
 
 /* Undoes rp_run_folder_create() for a run that was refused before it began: deletes
  * settings.txt and progress.csv, and the folders that were created. Other files in folders that

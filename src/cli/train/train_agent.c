@@ -143,6 +143,7 @@ int rp_train_agent(rp_training *t)
     if (take_run_options(t, &problem) != RP_OK ||
         rp_train_folder(t, rp_train_get(t, RP_TRAIN_ENV), &problem) != RP_OK)
         return rp_train_misuse(&problem);
+    if (t->folder.steps > 0) t->options.max_steps = t->folder.steps;
     if (rp_interrupts_start(&t->interrupts) != RP_OK)
         return rp_train_failed("no thread for signals");
     status = rp_train_pick(t, NULL);

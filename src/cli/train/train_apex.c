@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/remote.h"
 #include "cli/text/units.h"
 #include "cli/train/train.h"
 #include "cli/train/train_apex.h"
@@ -512,7 +513,10 @@ static int run_replay(apex_run *r, int64_t shard)
     if (rp_durable_close(r->durable, st == RP_OK ? &err : NULL) != RP_OK && st == RP_OK)
         st = RP_UNAVAILABLE;
     rp_store_free(t->store);
-    return st == RP_OK ? 0 : rp_train_failed(err.text);
+    if (st != RP_OK) (void)rp_train_failed(err.text);
+    if (st == RP_INVALID || st == RP_NOT_FOUND)
+        return RP_TRAIN_MISUSE; /* of --serve, --tokens */
+    return st == RP_OK ? 0 : EXIT_FAILURE;
 }
 
 /* Prints why a part has ended. Returns the exit status. */
@@ -520,13 +524,15 @@ static int part_failed(const rp_training *t, rp_status st, const rp_error *err)
 {
     char reason[sizeof err->text + 200];
 
-    if (st != RP_UNAUTHENTICATED && st != RP_DENIED) return rp_train_failed(err->text);
+    if ((st != RP_UNAUTHENTICATED && st != RP_DENIED) ||
+        strstr(err->text, "too many wrong tokens") != NULL)
+        return rp_train_failed(err->text);
     (void)snprintf(
         reason, sizeof reason,
         "%s: %.60s refuses the token in the environment, REPRISE_TOKEN, which is %s. "
         "The parts need one with the role admin",
         err->text, rp_train_get(t, RP_TRAIN_REPLAY),
-        getenv("REPRISE_TOKEN") != NULL ? "set" : "not set");
+        rp_environment_token() != NULL ? "set" : "not set");
     return rp_train_failed(reason);
 }
 
@@ -552,7 +558,7 @@ static int run_part(apex_run *r, rp_apex_role role, int64_t index)
     const rp_client_options client = {.retry_max_ms = RETRY_MS,
                                       .ping_ms = PING_MS,
                                       .ping_timeout_ms = PING_MS,
-                                      .token = getenv("REPRISE_TOKEN"),
+                                      .token = rp_environment_token(),
                                       .ca_file = rp_train_get(t, RP_TRAIN_REPORT_CA)};
     rp_trainer_result result = {0};
     rp_error err = {0};
@@ -562,6 +568,7 @@ static int run_part(apex_run *r, rp_apex_role role, int64_t index)
         st = rp_client_new(rp_client_shard_address(r->client, 0), &client, &r->home, &err);
     if (st == RP_OK) st = make_program(r, &err);
     if (st == RP_OK) st = rp_train_open_reporter(t, &err);
+    t->is_refused = st == RP_INVALID; /* an option is wrong */
     if (st == RP_OK) st = rp_apex_start(r->apex, role, index, &err);
     if (st == RP_OK) st = run_parts(r, &result, &err);
     if (st == RP_OK && !result.stopped) st = check_reached(r, &err);
@@ -576,6 +583,10 @@ static int run_part(apex_run *r, rp_apex_role role, int64_t index)
     rp_train_close(t);
     rp_client_free(r->home);
     rp_client_free(r->client);
+    if (st != RP_OK && t->is_refused) {
+        (void)rp_train_failed(err.text);
+        return RP_TRAIN_MISUSE;
+    }
     if (st != RP_OK) return part_failed(t, st, &err);
     return result.stopped ? RP_TRAIN_SIGNAL + atomic_load(&t->interrupts.number) : 0;
 }
@@ -638,6 +649,8 @@ int rp_train_apex(rp_training *t)
         return rp_train_export(t, r.options.actors, r.seconds);
     if (role == NULL && rp_train_folder(t, rp_train_get(t, RP_TRAIN_ENV), &problem) != RP_OK)
         return rp_train_misuse(&problem);
+    if (t->folder.steps > 0) r.options.max_steps = t->folder.steps;
+    if (t->folder.actors > 0) r.options.actors = r.options.most_actors = t->folder.actors;
     if (rp_interrupts_start(&t->interrupts) != RP_OK)
         return rp_train_failed("no thread for signals");
     if (role != NULL)

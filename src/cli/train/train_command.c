@@ -116,8 +116,9 @@ static const char text[] =
     "one.\n"
     "Greedy episodes tell whether the environment is solved. With --resume the environment, "
     "the\n"
-    "seed and the settings of the agent are those of the run. All other options are not kept:\n"
-    "give --steps, --actors and those of the evaluation again.\n"
+    "seed and the settings of the agent are those of the run, and so are --steps and --actors\n"
+    "if they are not given again. All other options are not kept, nor is --actors auto: give\n"
+    "those of the evaluation again.\n"
     "\n"
     "dpg has these settings as well, with other defaults than dqn: n-step (3), rate (1e-3),\n"
     "reward-scale (0.1), max-norm (40), huber (0), batch (64), steps-per-update (1), capacity\n"
@@ -214,10 +215,43 @@ rp_status rp_train_settings(rp_training *t, const char *env, rp_problem *problem
     return st == RP_OK ? take_settings(t, problem) : st;
 }
 
+/* Takes --steps and --actors if they are given. `*changed`: the folder had other values. Their
+ * bounds have been checked. --actors auto is not kept. */
+static rp_status take_kept(rp_training *t, bool *changed, rp_problem *problem)
+{
+    const rp_run_folder before = t->folder;
+    rp_status st = rp_train_integer(t, RP_TRAIN_STEPS, 1, &t->folder.steps, problem);
+
+    if (rp_is_auto(rp_train_get(t, RP_TRAIN_ACTORS)))
+        t->folder.actors = 0;
+    else if (st == RP_OK)
+        st = rp_train_integer(t, RP_TRAIN_ACTORS, 1, &t->folder.actors, problem);
+    *changed = before.steps != t->folder.steps || before.actors != t->folder.actors;
+    return st;
+}
+
+/* Reads the folder of a run that is resumed. `class` is that of --env, or NULL. */
+static rp_status read_folder(rp_training *t, const rp_env_class *class, rp_problem *problem)
+{
+    bool changed = false;
+    rp_status st;
+
+    if (rp_flags_get(t->flags, RP_TRAIN_SEED) != NULL)
+        return rp_problem_set(problem, NULL, "--seed: a resumed run keeps its seed");
+    st = rp_run_folder_read(&t->folder, problem);
+    if (st == RP_OK && class != NULL && class != t->folder.env_class)
+        return rp_problem_set(problem, NULL, "--env: the run in %.200s is of %s",
+                              t->folder.path, t->folder.env_class->name);
+    if (st == RP_OK) st = take_settings(t, problem);
+    if (st == RP_OK) st = take_kept(t, &changed, problem);
+    return st == RP_OK && changed ? rp_run_folder_rewrite(&t->folder, problem) : st;
+}
+
 rp_status rp_train_folder(rp_training *t, const char *env, rp_problem *problem)
 {
     const char *dir = t->dir;
     const rp_env_class *class = NULL;
+    bool changed;
     rp_status st = RP_OK;
 
     if (env == NULL && !(t->resume && dir != NULL))
@@ -227,16 +261,10 @@ rp_status rp_train_folder(rp_training *t, const char *env, rp_problem *problem)
         st = rp_run_folder_choose(&t->folder, dir, class != NULL ? class->name : "", t->resume,
                                   problem);
     if (st != RP_OK) return st;
-    if (t->resume) {
-        if (rp_flags_get(t->flags, RP_TRAIN_SEED) != NULL)
-            return rp_problem_set(problem, NULL, "--seed: a resumed run keeps its seed");
-        st = rp_run_folder_read(&t->folder, problem);
-        if (st == RP_OK && class != NULL && class != t->folder.env_class)
-            return rp_problem_set(problem, NULL, "--env: the run in %.200s is of %s",
-                                  t->folder.path, t->folder.env_class->name);
-        return st == RP_OK ? take_settings(t, problem) : st;
-    }
+    if (t->resume) return read_folder(t, class, problem);
     st = rp_train_settings(t, env, problem);
+    t->folder.steps = t->folder.actors = 0;
+    if (st == RP_OK) st = take_kept(t, &changed, problem);
     return st == RP_OK ? rp_run_folder_create(&t->folder, problem) : st;
 }
 

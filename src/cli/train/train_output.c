@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/commands/remote.h"
 #include "cli/text/text_buffer.h"
 #include "cli/train/train.h"
 #include "reprise/rl/safetensors.h"
@@ -186,7 +187,7 @@ rp_status rp_train_open_reporter(rp_training *t, rp_error *err)
                    : t->server != NULL ? own
                                        : NULL,
         .run = run_name(t),
-        .client = {.token = getenv("REPRISE_TOKEN"),
+        .client = {.token = rp_environment_token(),
                    .ca_file = rp_train_get(t, RP_TRAIN_REPORT_CA)},
         .env_class = t->folder.env_class,
         .kind = t->folder.kind,

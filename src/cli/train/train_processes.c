@@ -55,7 +55,8 @@ typedef struct child {
     pid_t pid; /* U1 */
     int64_t started_ns, next_ns;
     int64_t pause_ms;
-    int failures; /* in a row */
+    int failures;     /* in a row */
+    bool was_healthy; /* it has once lived for HEALTHY_MS */
 } child;
 
 typedef struct supervisor {
@@ -99,8 +100,8 @@ static char *shard_address(const supervisor *s, int64_t shard, char out[ADDRESS_
 
 /* Options that the parts get as they were given. */
 static const rp_train_option passed_on[] = {
-    RP_TRAIN_STEPS,         RP_TRAIN_KEEP_GOING,       RP_TRAIN_THRESHOLD, RP_TRAIN_QUIET,
-    RP_TRAIN_EVAL_EPISODES, RP_TRAIN_CONFIRM_EPISODES, RP_TRAIN_REPORT,    RP_TRAIN_REPORT_CA};
+    RP_TRAIN_KEEP_GOING,       RP_TRAIN_THRESHOLD, RP_TRAIN_QUIET,    RP_TRAIN_EVAL_EPISODES,
+    RP_TRAIN_CONFIRM_EPISODES, RP_TRAIN_REPORT,    RP_TRAIN_REPORT_CA};
 
 /* Those that a server of the replay gets. */
 static const rp_train_option served_by[] = {RP_TRAIN_TOKENS, RP_TRAIN_TLS_CERT,
@@ -129,6 +130,8 @@ static void set_arguments(const supervisor *s, const child *c, rp_argument_list 
     rp_argument_list_add(a, "train");
     rp_argument_list_add(a, "%s", t->folder.agent);
     pass_on(t, passed_on, sizeof passed_on / sizeof passed_on[0], a);
+    if (t->folder.steps > 0) /* the run may have them from its folder */
+        rp_argument_list_add(a, "--steps=%lld", (long long)t->folder.steps);
     if (c->kind == CHILD_REPLAY)
         pass_on(t, served_by, sizeof served_by / sizeof served_by[0], a);
     rp_argument_list_add(a, "--env=%s", t->folder.env_class->name);
@@ -194,6 +197,13 @@ static bool is_from_outside(int number)
     return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP;
 }
 
+/* True if the child shall not be started again after it has ended with this exit status. A part
+ * that has worked before may find its options right again, for instance a file of tokens. */
+static bool is_hopeless(const child *c, int code)
+{
+    return (code == RP_TRAIN_MISUSE && !c->was_healthy) || c->failures >= MOST_FAILURES;
+}
+
 /* Decides what follows the end of a child. */
 static void bury(supervisor *s, child *c, int status)
 {
@@ -206,6 +216,7 @@ static void bury(supervisor *s, child *c, int status)
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 
     c->pid = 0;
+    c->was_healthy |= is_healthy;
     if (WIFEXITED(status) && code == 0 &&
         (c->kind == CHILD_EVALUATOR || c->kind == CHILD_LEARNER)) {
         s->is_over = true;
@@ -215,11 +226,17 @@ static void bury(supervisor *s, child *c, int status)
     c->pause_ms = is_healthy ? FIRST_PAUSE_MS : 2 * c->pause_ms;
     if (c->pause_ms > LONGEST_PAUSE_MS) c->pause_ms = LONGEST_PAUSE_MS;
     c->next_ns = now_ns + c->pause_ms * 1000000;
-    if (code == RP_TRAIN_MISUSE || c->failures >= MOST_FAILURES) {
-        (void)fprintf(stderr, "reprise train: %s failed %d times in a row\n",
-                      child_name(s, c, name), c->failures);
+    if (is_hopeless(c, code)) {
+        if (code == RP_TRAIN_MISUSE)
+            (void)fprintf(stderr, "reprise train: %s cannot begin\n", child_name(s, c, name));
+        else
+            (void)fprintf(stderr, "reprise train: %s failed %d times in a row\n",
+                          child_name(s, c, name), c->failures);
         s->is_over = true;
         s->status = EXIT_FAILURE;
+        /* without a replay no part has done anything */
+        s->t->is_refused =
+            !c->was_healthy && (c->kind == CHILD_REPLAY || code == RP_TRAIN_MISUSE);
     } else if (!s->t->quiet) {
         (void)fprintf(stderr, "reprise train: %s has ended (%s %d); again in %.1f s\n",
                       child_name(s, c, name), WIFSIGNALED(status) ? "signal" : "status",
@@ -359,6 +376,11 @@ int rp_train_processes(rp_training *t, int64_t actors, int64_t shards, int64_t s
     (void)close(lock);
     free(s.children);
     free(s.replay);
+    if (t->is_refused) {
+        if (!t->resume) (void)remove(rp_run_folder_file(&t->folder, "supervisor", path));
+        rp_train_forget(t);
+        return s.status;
+    }
     if (!t->quiet &&
         access(rp_run_folder_file(&t->folder, "policy.safetensors", path), R_OK) != 0)
         (void)printf("there is no policy: no parameters were evaluated\n");

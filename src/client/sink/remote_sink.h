@@ -10,8 +10,9 @@
  * If the server ends a stream because of an item, it does not say which item that is. The sink
  * then probes: it sends the unconfirmed items again, one message at a time, with fewer and
  * fewer items per message, until a message with a single item ends the stream. That item is
- * rejected. RP_NOT_FOUND rejects all items that wait for the same table. RP_DENIED,
- * RP_UNAUTHENTICATED and RP_UNIMPLEMENTED reject all items.
+ * rejected. RP_NOT_FOUND, and RP_CANCELLED if the text says that the table is closed, reject
+ * all items that wait for the same table. RP_DENIED, RP_UNAUTHENTICATED and RP_UNIMPLEMENTED
+ * reject all items.
  *
  * Any thread may call put(). */
 #ifndef RP_CLIENT_SINK_REMOTE_SINK_H

@@ -92,5 +92,8 @@ static inline rp_listed_item *rp_remote_item_at(rp_remote_sink *s, uint32_t slot
 void rp_remote_fetch_chunk(const rp_trajectory *trajectory, size_t bytes);
 /* Builds and sends a message of at most `limit` items. Returns false if memory runs out. */
 bool rp_remote_build(rp_remote_sink *s, rp_insert_draft *d, size_t limit);
+/* Returns true if a stream that ended so may be opened again with the same items. Otherwise the
+ * server has refused an item. */
+bool rp_remote_is_retried(rp_status status, const char *text);
 
 #endif

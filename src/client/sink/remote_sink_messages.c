@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages of a remote sink: items and the chunks that the server does not have. */
+/* The messages of a remote sink: items and the chunks that the server does not have; and the
+ * ends of its streams. */
+#include <string.h>
+
 #include "chunk/chunk.h"
 #include "client/sink/remote_sink_inside.h"
 #include "util/error.h"
@@ -168,4 +171,15 @@ bool rp_remote_build(rp_remote_sink *s, rp_insert_draft *d, size_t limit)
     kept = rp_sent_chunks_keep(&s->chunks, &keys);
     return rp_insert_request_add_items(d->reply, s->wire_items, d->count) &&
            (kept == 0 || rp_insert_request_add_keep(d->reply, keys, kept)) && send_draft(s, d);
+}
+
+bool rp_remote_is_retried(rp_status status, const char *text)
+{
+    /* The server's texts begin so if the table is closed: it takes no item any more. */
+    if (status == RP_CANCELLED && strncmp(text, "table '", 7) == 0 &&
+        (strstr(text, "' is closed") != NULL || strstr(text, "' was closed") != NULL))
+        return false;
+    /* "Stream removed" is the text of gRPC's C core for a stream that broke. */
+    return status == RP_UNAVAILABLE || status == RP_CANCELLED || status == RP_OK ||
+           ((int)status == 2 && strcmp(text, "Stream removed") == 0);
 }

@@ -393,13 +393,6 @@ static void on_message(rp_channel_call *call, const uint8_t *data, size_t size, 
     go_on(s);
 }
 
-static bool is_retried(rp_status status, const char *text)
-{
-    /* "Stream removed" is the text of gRPC's C core for a stream that broke. */
-    return status == RP_UNAVAILABLE || status == RP_CANCELLED || status == RP_OK ||
-           ((int)status == 2 && strcmp(text, "Stream removed") == 0);
-}
-
 /* The server ended the stream because of an item: all unconfirmed items become suspects. */
 static void suspect_all(rp_remote_sink *s, size_t probe_size)
 {
@@ -431,7 +424,7 @@ static bool look_for_culprit(rp_remote_sink *s, rp_status status, const char *te
     if (last == RP_MAP_NONE) return false;
     before = rp_remote_item_at(s, last)->prev;
     if (before == RP_MAP_NONE) { /* it is the only unconfirmed item */
-        if (status == RP_NOT_FOUND)
+        if (status == RP_NOT_FOUND || status == RP_CANCELLED) /* no such table, or closed */
             refuse_all(s, rp_remote_item_at(s, last)->item.table, status, text);
         else
             refuse(s, last, status, text);
@@ -488,7 +481,7 @@ static void on_end(rp_channel_call *call, rp_status status, const char *text)
     if (status == RP_DENIED || status == RP_UNAUTHENTICATED || status == RP_UNIMPLEMENTED ||
         rp_channel_is_given_up(s->channel))
         refuse_all(s, NULL, status, text);
-    else if (!is_retried(status, text))
+    else if (!rp_remote_is_retried(status, text))
         is_clear = look_for_culprit(s, status, text);
     s->resume_ns = is_clear ? now_ns : now_ns + pause_after(s, has_begun);
     forget_stream(s);

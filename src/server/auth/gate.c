@@ -243,7 +243,8 @@ static rp_status identify(rp_gate *gate, const rp_credentials *shown, int64_t no
     if (auth == NULL) {
         found->why = RP_REFUSED_AUTH_BRAKE;
         return rp_fail(err, RP_UNAUTHENTICATED,
-                       "too many wrong tokens came from this address: wait a minute");
+                       "too many wrong tokens came from this address: try again in %d seconds",
+                       RP_GATE_FORGIVE_S);
     }
     found->open = rp_auth_is_open(auth);
     st = rp_auth_check(auth, shown, &found->accepted.who, err);

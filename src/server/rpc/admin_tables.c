@@ -2,6 +2,7 @@
 /* CreateTable, DropTable, AlterTable, PauseTable, ResumeTable, WhyBlocked and Status. */
 #include <assert.h>
 
+#include "rollouts/rollout_set.h"
 #include "server/core/deferral.h"
 #include "server/core/served_table.h"
 #include "server/core/worker.h"
@@ -348,23 +349,60 @@ typedef struct description {
     rp_buf *out;
 } description;
 
-static void describe(void *ctx, rp_table *table)
+/* Writes the calls in d->room, of which there are `total`, on a table or rollouts. */
+static void write_calls(description *d, const char *name, size_t total)
 {
-    description *d = ctx;
     int64_t now_ns = rp_now_ns();
-    size_t capacity = d->max_calls - d->calls;
-    size_t count;
+    size_t capacity = d->max_calls - d->calls, count = total < capacity ? total : capacity;
 
-    assert(d->calls <= d->max_calls);
-    count = rp_table_waiting_clients(table, d->room, d->ids, capacity);
-    d->total += count;
-    if (count > capacity) count = capacity;
+    d->total += total;
     for (size_t i = 0; i < count; i++) {
         const rp_wire_caller caller = {rp_client_views_peer(&d->clients, d->ids[i]), d->ids[i]};
 
-        rp_wire_write_waiting_call(d->out, rp_table_name(table), &d->room[i], &caller, now_ns);
+        rp_wire_write_waiting_call(d->out, name, &d->room[i], &caller, now_ns);
     }
     d->calls += count;
+}
+
+static void describe(void *ctx, rp_table *table)
+{
+    description *d = ctx;
+
+    assert(d->calls <= d->max_calls);
+    write_calls(d, rp_table_name(table),
+                rp_table_waiting_clients(table, d->room, d->ids, d->max_calls - d->calls));
+}
+
+/* Takes the reference. */
+static void describe_rollouts(description *d, rp_rollouts *rollouts)
+{
+    zero_name name;
+
+    copy_name(&name, rp_rollouts_name(rollouts));
+    write_calls(d, name.text,
+                rp_rollouts_waiting(rollouts, d->room, d->ids, d->max_calls - d->calls));
+    rp_rollouts_unref(rollouts);
+}
+
+/* Describes what waits on a table, or on rollouts if no table has the name; or on all of them
+ * if `name` is empty. If there is none or no memory, ends the call and returns false. */
+static bool describe_named(rp_task *task, rp_string name, description *d)
+{
+    rp_store *store = rp_task_worker(task)->server->store;
+    rp_rollouts *all[RP_ROLLOUT_SET_COUNT];
+    rp_table *table = name.size > 0 ? rp_store_find_table(store, name) : NULL;
+    size_t count = 0;
+
+    if (name.size > 0 && table == NULL) {
+        all[0] = rp_rollout_set_find(rp_store_rollouts(store), name);
+        if (all[0] != NULL) describe_rollouts(d, all[0]);
+        if (all[0] != NULL) return true;
+    }
+    rp_table_unref(table);
+    if (!visit_named(task, name, describe, d)) return false;
+    if (name.size == 0) count = rp_rollout_set_list(rp_store_rollouts(store), all);
+    for (size_t i = 0; i < count; i++) describe_rollouts(d, all[i]);
+    return true;
 }
 
 /* Describes the waiting calls of a table, or of all. If there is no such table or no memory,
@@ -380,7 +418,7 @@ static bool describe_all(rp_task *task, rp_string table, description *d)
         rp_client_views_take(&d->clients, &server->alloc, &server->clients) != RP_OK)
         rp_task_finish(task, RP_NO_RESOURCE, "out of memory to describe what waits");
     else
-        ok = visit_named(task, table, describe, d);
+        ok = describe_named(task, table, d);
     rp_client_views_deinit(&d->clients);
     rp_release(&server->alloc, d->ids, d->max_calls * sizeof *d->ids);
     rp_release(&server->alloc, d->room, d->max_calls * sizeof *d->room);

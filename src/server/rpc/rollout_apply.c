@@ -52,9 +52,10 @@ typedef struct apply_task {
     size_t request_bytes, parked_bytes;
     rp_timer timer;
     rp_rollout_result result; /* of the last try */
-    rp_error why;             /* of the last try that had to wait */
+    rp_error why;             /* of the last try that had to wait; "": ask rp_rollouts_why() */
+    rp_rollout_parked parked; /* while is_parked is set, in the list of the rollouts */
     size_t work;              /* units of the tries in this turn */
-    bool has_op;
+    bool has_op, is_parked;
 } apply_task;
 
 static apply_task *apply_of(rp_task *task)
@@ -68,6 +69,9 @@ static void drop_request(apply_task *a)
     rp_task *task = &a->reply.task;
     rp_worker *worker = rp_task_worker(task);
 
+    if (a->is_parked) rp_rollouts_unpark(a->rollouts, &a->parked);
+    a->is_parked = false;
+    a->request.op.parked = NULL;
     rp_counter_sub(&worker->metrics->rollout_waits, a->wait.is_waiting);
     rp_rollout_waits_remove(&worker->rollout_waits, &a->wait);
     rp_loop_disarm(worker->loop, &a->timer);
@@ -215,6 +219,8 @@ static void on_timeout(rp_timer *timer)
 {
     apply_task *a = (apply_task *)(void *)((char *)timer - offsetof(apply_task, timer));
 
+    if (a->is_parked && a->why.text[0] == '\0')
+        (void)rp_rollouts_why(a->rollouts, &a->parked, &a->why);
     drop_request(a);
     rp_task_finish(&a->reply.task, RP_DEADLINE, a->why.text);
 }
@@ -274,6 +280,12 @@ static void park(apply_task *a, const uint8_t *data, size_t size, rp_block *bloc
                (a->request.timeout_ms != 0 &&
                 rp_loop_arm(worker->loop, &a->timer, timeout_of(a)) != RP_OK)) {
         rp_task_abort(task, RP_NO_RESOURCE, "out of memory for a call that waits");
+    } else if (a->request.timeout_ms != 0) {
+        a->parked.client = c->client.id;
+        a->parked.waiting = a->result.waiting;
+        rp_rollouts_park(a->rollouts, &a->parked, &a->request.op, a->timer.due_ns);
+        a->request.op.parked = &a->parked;
+        a->is_parked = true;
     }
 }
 

@@ -468,6 +468,8 @@ static void invalid_options_are_named(void **state)
                  RP_INVALID, &err, "-1");
     assert_fails(rp_client_new("a:1", &(rp_client_options){.token = "a\nb"}, &c, &err),
                  RP_INVALID, &err, "token");
+    assert_fails(rp_client_new("a:1", &(rp_client_options){.token = ""}, &c, &err), RP_INVALID,
+                 &err, "the token is empty: give a token");
     assert_fails(rp_client_new("a:1", &(rp_client_options){.spread = (rp_spread)9}, &c, &err),
                  RP_INVALID, &err, "9");
     assert_ok_err(rp_client_new("a:1,unix:/x", NULL, &c, &err), &err);

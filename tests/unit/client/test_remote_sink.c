@@ -290,6 +290,29 @@ static void a_full_table_delays_its_confirmations(void **state)
     close_rig(&r);
 }
 
+/* Items that wait for a table are refused when it is closed, and so are later ones. Those of
+ * other tables go in. */
+static void a_closed_table_refuses_all_of_its_items(void **state)
+{
+    rig r;
+
+    (void)state;
+    open_rig(&r, false);
+    put_many(&r, "queue", 0, 4);
+    assert_true(rp_test_settled_await(r.settled, 4));
+    put_many(&r, "queue", 4, 50);
+    assert_true(rp_test_live_await(&r.live, "queue", 1, 0));
+    put_many(&r, "all", 54, 30);
+    rp_table_close(rp_test_table(r.live.store, "queue"));
+    put_many(&r, "queue", 84, 10);
+    assert_true(rp_test_settled_await(r.settled, 94));
+    rp_test_settled_expect(r.settled, 0, 4, RP_OK);
+    rp_test_settled_expect(r.settled, 4, 50, RP_CANCELLED);
+    rp_test_settled_expect(r.settled, 54, 30, RP_OK);
+    rp_test_settled_expect(r.settled, 84, 10, RP_CANCELLED);
+    close_rig(&r);
+}
+
 /* The culprit is found behind an item that waits, and those behind it go in. The table lets
  * some wait, so that the stream is not held up as a whole. */
 static void a_bad_item_behind_a_waiting_item_is_found(void **state)
@@ -500,6 +523,7 @@ RP_TESTS(remote_sink)
         cmocka_unit_test(survives_restarts_over_tcp),
         cmocka_unit_test(survives_restarts_over_a_unix_socket),
         cmocka_unit_test(a_full_table_delays_its_confirmations),
+        cmocka_unit_test(a_closed_table_refuses_all_of_its_items),
         cmocka_unit_test(a_bad_item_behind_a_waiting_item_is_found),
         cmocka_unit_test(items_are_batched_and_sent),
         cmocka_unit_test(closing_while_the_server_stops),

@@ -162,6 +162,31 @@ static void the_limit_of_the_server_bounds_runs(void **state)
     close_stage(&s);
 }
 
+static void missing_arguments_are_named(void **state)
+{
+    rp_run_episode episode = {.env = text("e"), .state_count = 1, .variable_count = 1};
+    rp_run_report r = {.run = {NULL, 3}};
+    rp_runs_call call = {.report = &r}, csv = {.action = RP_RUNS_CSV, .on_data = keep};
+    stage s;
+
+    (void)state;
+    open_stage(&s, true);
+#define FAILS(call, part)                                                                      \
+    assert_fails(rp_client_runs(s.client, call, rp_wait_ms(10000), &s.err), RP_INVALID,        \
+                 &s.err, part)
+    FAILS(NULL, "no call is given");
+    FAILS(&csv, "no run is given");
+    FAILS(&call, "the name of the run is NULL");
+    r = (rp_run_report){.run = text("r"), .scalar_count = 1};
+    FAILS(&call, "the scalars of the report are NULL");
+    r = (rp_run_report){.run = text("r"), .actor_count = 1};
+    FAILS(&call, "the actors of the report are NULL");
+    r = (rp_run_report){.run = text("r"), .episode = &episode};
+    FAILS(&call, "the states of the episode are NULL");
+#undef FAILS
+    close_stage(&s);
+}
+
 RP_TESTS(runs_calls)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +194,7 @@ RP_TESTS(runs_calls)
         cmocka_unit_test(reports_and_exports_on_a_store),
         cmocka_unit_test(wrong_calls_are_named),
         cmocka_unit_test(the_limit_of_the_server_bounds_runs),
+        cmocka_unit_test(missing_arguments_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

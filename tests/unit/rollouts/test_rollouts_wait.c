@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
+#include <unistd.h>
 
 #include "support/rollout_rig.h"
 
@@ -94,6 +95,40 @@ static void a_waiting_draw_gets_the_group_of_an_expired_lease(void **state)
     assert_ok_err(d.status, &d.err);
     assert_true(d.lease > 1);
     assert_int_equal(rp_test_rollout_info(&t).expired_leases, 1);
+}
+
+/* Who waits, for what, and since when, also before this call. */
+static void operations_that_wait_are_described(void **state)
+{
+    (void)state;
+    rp_rollout_op put = {.kind = RP_ROLLOUT_PUT, .waited_ns = INT64_C(5000000000)};
+    rp_rollout_parked parked = {.client = 7,
+                                .waiting = {.limit = RP_ROLLOUT_BY_GROUPS, .have = 3}};
+    uint64_t clients[2] = {1, 1};
+    rp_waiting waiting[2];
+    rp_error err;
+    drawer d;
+    start(&d, rp_wait_forever());
+    while (rp_rollouts_waiting(t.r, NULL, NULL, 0) == 0) (void)usleep(1000);
+    rp_rollouts_park(t.r, &parked, &put, RP_FOREVER);
+
+    assert_int_equal(rp_rollouts_waiting(t.r, waiting, clients, 1), 2);
+    assert_int_equal(rp_rollouts_waiting(t.r, waiting, clients, 2), 2);
+
+    assert_true(waiting[0].is_insert && waiting[0].wanted == 1 && clients[0] == 7);
+    assert_true(waiting[0].waiting_ns >= put.waited_ns);
+    assert_non_null(strstr(waiting[0].why, "3 groups, max_groups is"));
+    assert_true(!waiting[1].is_insert && waiting[1].wanted == 1 && clients[1] == 0);
+    assert_true(waiting[1].until_ns == RP_FOREVER);
+    assert_non_null(strstr(waiting[1].why, "0 groups are ready"));
+    assert_int_equal(rp_rollouts_why(t.r, &parked, &err), RP_DEADLINE);
+    assert_string_equal(err.text, waiting[0].why);
+
+    rp_rollouts_unpark(t.r, &parked);
+    assert_ok(rp_test_put(&t, "g", 0, 0, 1));
+    assert_int_equal(pthread_join(d.thread, NULL), 0);
+    assert_ok_err(d.status, &d.err);
+    assert_int_equal(rp_rollouts_waiting(t.r, NULL, NULL, 0), 0);
 }
 
 static void a_wait_ends_at_its_deadline(void **state)
@@ -229,6 +264,7 @@ RP_TESTS(rollouts_wait)
         cmocka_unit_test_setup_teardown(a_waiting_draw_gets_the_group_of_an_expired_lease,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_wait_ends_at_its_deadline, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(operations_that_wait_are_described, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_wait_can_be_cancelled, set_up, tear_down),
         cmocka_unit_test_setup_teardown(closing_ends_all_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(threads_work_between_the_steps_of_an_advance, set_up,
