@@ -8,10 +8,10 @@
 extern PyTypeObject core_TableExtension;
 
 /* Makes an array of C extensions from a sequence of TableExtension (NULL or None: no
- * extensions), for a table that is to be added to `store`. The caller frees `*out` with
- * core_extensions_free(). If the table was not made, the caller must set `discard` in that
- * call. ValueError if an extension already belongs to a table, or if its target is not in the
- * store. */
+ * extensions), for a table that is to be added to `store`. The caller frees the array `*out`
+ * with core_extensions_free(). If the table was not made, the caller must set `discard` there,
+ * which frees the C extensions as well. ValueError if an extension already belongs to a table,
+ * or if it copies items to a table (its target) that is not in `store`. */
 int core_extensions_from(PyObject *sequence, rp_store *store, rp_extension **out,
                          size_t *count);
 void core_extensions_free(rp_extension *extensions, size_t count, bool discard);

@@ -4,7 +4,7 @@
  * The columns of an item are matched with the signature by position, as in Reverb. So if the
  * names of an item differ from those of the signature, its samples would have columns under
  * wrong names. A writer compares each pair of a table and a structure (the nest of an item's
- * columns) once, and at most CORE_NAMES pairs. */
+ * columns) once. After CORE_NAMES pairs it compares no others. */
 #ifndef REPRISE_PYTHON_NAMES_H
 #define REPRISE_PYTHON_NAMES_H
 

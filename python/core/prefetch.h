@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that prefetches batches: it waits for samples and decodes them. It never acquires
- * the GIL. */
+/* A thread that prefetches batches: the thread waits for samples and decodes them. It never
+ * acquires the GIL. */
 #ifndef REPRISE_PYTHON_PREFETCH_H
 #define REPRISE_PYTHON_PREFETCH_H
 

@@ -13,10 +13,11 @@ enum {
     CORE_CALL_PATIENT = 2, /* if no server can be reached, wait until one can, as Reverb does */
 };
 
-/* A request. It is the first member of a heap-allocated struct that also has the arguments and
- * results. The request is refcounted, since either the caller or the thread that makes the call
- * may be the last to use it. When the interpreter ends, waiting threads disappear with their
- * stacks. All members but `peer` and `what` are private to server_call.c. */
+/* A request. It is the first member of a struct that also has the arguments and results. The
+ * struct is on the heap, because waiting threads disappear with their stacks when the
+ * interpreter ends. It is refcounted, because either the caller or the thread that makes the
+ * call may be the last to use it. All members but `peer` and `what` are private to
+ * server_call.c. */
 typedef struct core_request {
     atomic_int refs;
     void (*clear)(void *request);

@@ -54,8 +54,8 @@ int core_guard_enter(core_guard *guard, int64_t *timeout_ms);
 void core_guard_leave(core_guard *guard);
 
 /* Closes the lock, and then acquires it. If a call that holds the lock waits, its wait ends.
- * Returns -1 as core_guard_enter() does. Also in this case the lock is closed, unless this
- * thread already held it. */
+ * Returns -1 as core_guard_enter() does. If this thread already holds the lock, the lock is not
+ * closed. After any other failure it is closed. */
 int core_guard_close(core_guard *guard);
 /* RP_CANCELLED if the lock is closed. A call that holds the lock must check this before each
  * wait. */

@@ -49,8 +49,8 @@ typedef struct core_writer {
 PyObject *core_writer_append(core_writer *w, PyObject *const *args, Py_ssize_t nargs,
                              PyObject *kwnames);
 
-/* trajectory_history.c. The first function sets the nest of histories to the result of
- * _learn(). The second returns a nest of histories to the caller of
+/* trajectory_history.c. The first function sets the nest of histories to the result of the
+ * Python method _learn(). The second returns a nest of histories to the caller of
  * TrajectoryWriter.history. */
 int core_writer_set_history(core_writer *w, PyObject *nest);
 PyObject *core_writer_history(core_writer *w, void *unused);

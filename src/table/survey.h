@@ -16,7 +16,7 @@ typedef struct rp_surveyed {
                            random */
     int64_t inserted_at_ns; /* wall clock */
     uint64_t sequence;      /* increases with each insert */
-    int64_t length;         /* rows of its longest column; 0 in `items` */
+    int64_t length;         /* in `recent`: rows of the item's longest column. In `items`: 0 */
     int32_t times_sampled;
 } rp_surveyed;
 

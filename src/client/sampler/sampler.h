@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sampler (reprise/sampler.h) over any sources (source.h). This is the part of
+/* A sampler (reprise/sampler.h) over any sources of samples (source.h). This is the part of
  * rp_sampler_new() that does not depend on a client. */
 #ifndef RP_CLIENT_SAMPLER_SAMPLER_H
 #define RP_CLIENT_SAMPLER_SAMPLER_H
@@ -37,7 +37,8 @@ typedef struct rp_sampler_feed {
     void *ctx;
     size_t batch_bytes;      /* limit of the size of a decoded batch; 0: no limit */
     uint64_t seed;           /* for the choice of shards and streams */
-    rp_signature *signature; /* for `checked`; may be NULL. The sampler takes a reference */
+    rp_signature *signature; /* of the table, for the option `checked`; may be NULL. The sampler
+                                takes a reference */
 } rp_sampler_feed;
 
 /* Creates a sampler and starts prefetching. The caller must free it with rp_sampler_free().
