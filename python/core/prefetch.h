@@ -14,7 +14,7 @@ typedef struct core_prefetch_options {
     size_t reuse; /* 0: each batch has its own memory; n: the memory of a batch is reused after
                      n more batches have been taken */
     rp_ragged ragged;
-    bool whole;
+    bool whole; /* this and `ragged`: as in rp_sampler_batch() */
     /* depth + reuse sets of arrays that the caller gave, one set for each batch; NULL: none.
      * core_prefetch_new() takes ownership. */
     core_given **sets;

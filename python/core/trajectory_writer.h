@@ -18,7 +18,7 @@ enum { SHAPES = 8 }; /* how many structures of steps, and of items, are cached *
 typedef struct step_shape step_shape;
 void core_step_shape_free(step_shape *shape); /* NULL is fine */
 
-/* One element of the nest of histories, in the state when the nest was made:
+/* One element of the nest of histories, as it was when the nest was made:
  * trajectory_history.c. */
 typedef struct nest_part {
     PyObject *obj, *key; /* borrowed from the nest */

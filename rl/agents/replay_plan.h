@@ -35,8 +35,9 @@ rp_adder_options rp_replay_adder(const rp_replay_plan *plan);
 
 /* Fills in the options of the table "replay". Its rate limiter keeps the ratio of samples to
  * inserts at batch / steps_per_update. The number of samples may deviate from this ratio by one
- * batch, plus the samples for copies * n_step inserts, plus `slack`. The name in the options is
- * static. The caller must release the signature with rp_signature_unref().
+ * batch, plus the samples that are due for copies * n_step inserts, plus `slack` samples. The
+ * name in the options is static. The caller must release the signature with
+ * rp_signature_unref().
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_replay_table(const rp_replay_plan *plan, double slack,
                                        rp_table_options *out, rp_error *err);

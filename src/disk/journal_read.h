@@ -7,9 +7,10 @@
 
 /* Which checkpoint the caller has loaded. The journal is read from this checkpoint on. */
 typedef enum rp_journal_reading {
-    RP_JOURNAL_LIVE,  /* the newest checkpoint */
-    RP_JOURNAL_OLDER, /* an older checkpoint. Records that the journal gave up are damage here,
-                         since only the newest checkpoint contains their changes */
+    RP_JOURNAL_LIVE,    /* the newest checkpoint */
+    RP_JOURNAL_OLDER,   /* an older checkpoint. Records that the journal gave up (never wrote,
+                           because the disk was full or failed for too long) are damage here,
+                           since only the newest checkpoint contains their changes */
     RP_JOURNAL_SALVAGE, /* any checkpoint: reads up to the first damage */
 } rp_journal_reading;
 
