@@ -28,9 +28,9 @@ typedef struct core_names_question {
 } core_names_question;
 
 /* Compares a pair that was not compared before. ValueError if the names differ. Requests the
- * signature from a server and waits at most half a second, or `timeout_ms` if that is shorter
- * and not negative. If no server responds, nothing is compared and the call succeeds; the next
- * request is made five seconds later at the earliest. */
+ * signature from a server and waits at most half a second. If `timeout_ms` is not negative,
+ * also waits no longer than that. If no server responds, nothing is compared and the call
+ * succeeds; the next request is made five seconds later at the earliest. */
 int core_names_check(core_names *names, const core_names_question *question,
                      int64_t timeout_ms);
 

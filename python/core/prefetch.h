@@ -24,8 +24,9 @@ typedef struct core_prefetch_options {
 /* Starts the thread. Borrows sampler and pool, which must outlive the thread. */
 int core_prefetch_new(rp_sampler *sampler, core_pool *pool,
                       const core_prefetch_options *options, core_prefetch **out);
-/* Ends the thread. Calls of core_prefetch_take() that wait end with RP_CANCELLED. The caller
- * must close the sampler before. Releases the GIL meanwhile. May be called more than once. */
+/* Ends the thread, and releases the GIL while it waits for the end. Calls of
+ * core_prefetch_take() that wait end with RP_CANCELLED. The caller must close the sampler
+ * before. May be called more than once. */
 void core_prefetch_stop(core_prefetch *p);
 /* Frees a stopped prefetcher; NULL is fine. Must not be called in a forked child. */
 void core_prefetch_free(core_prefetch *p);

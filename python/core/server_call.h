@@ -39,8 +39,8 @@ typedef struct core_request {
 void *core_request_new(size_t bytes, void (*clear)(void *request));
 void core_request_drop(core_request *request); /* called once, by the caller */
 
-/* Sets `why`, the reason of the wait that a warning gives. The running call calls this without
- * the GIL. */
+/* Sets `why`, the reason of the wait that a warning gives. The function `call` uses this while
+ * it runs, without the GIL. */
 void core_request_explain(core_request *request, const char *why);
 
 /* Runs `call` without the GIL, with the request as its argument. Returns -1 with an exception
@@ -49,7 +49,8 @@ void core_request_explain(core_request *request, const char *why);
 int core_call_server(core_call call, core_request *request, int flags, int64_t timeout_ms);
 
 /* client.c: makes a call that must not be repeated, since a second run fails if the first one
- * has succeeded. So this waits until the server can be reached, and then makes the call. */
+ * has succeeded. So this function waits until the server can be reached, and then makes the
+ * call once. */
 int core_client_call_there(core_client *self, core_call call, core_request *request,
                            int64_t timeout_ms);
 

@@ -17,7 +17,8 @@ typedef struct rp_replay_plan {
     int64_t batch, steps_per_update, start, capacity;
     bool prioritized;
     double priority_exponent;
-    double evict_exponent; /* negative; 0: the oldest items are evicted */
+    double evict_exponent; /* below 0: items are evicted with a probability proportional to
+                              priority ^ evict_exponent; 0: the oldest items are evicted */
 } rp_replay_plan;
 
 /* Reads a plan from the settings of an agent by their names. If an agent has no setting

@@ -19,8 +19,9 @@
 size_t rp_gather_plain(const rp_trajectory *const *trajectories, size_t count, size_t column,
                        size_t column_count, const rp_trajectory_column *like, uint8_t *dst);
 
-/* Prefetches the trajectories, then the rows whose addresses their extents have (J3 of
- * trajectory.h). For use before several columns of the same trajectories are gathered. */
+/* Prefetches the trajectories, and then the rows whose addresses are stored in the trajectories
+ * (J3 of trajectory.h). For use before several columns of the same trajectories are
+ * gathered. */
 void rp_gather_fetch(const rp_trajectory *const *trajectories, size_t count);
 
 #endif

@@ -37,8 +37,9 @@ RP_NODISCARD rp_status rp_program_read_text(rp_program *program, const char *fil
                                             const char *text, size_t size, rp_problem *problem);
 
 /* Merges the command line into the program: an option that is given there replaces the same
- * option of the file. With --role, also takes the addresses of the replay and the folder of
- * that role from the file. RP_INVALID, RP_NO_RESOURCE. */
+ * option of the file. With --role, which starts one part of the program, also takes the
+ * addresses of the replay and the folder of that role from the file. RP_INVALID,
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_program_merge(rp_program *program, const rp_flags *given,
                                         rp_problem *problem);
 
