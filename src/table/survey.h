@@ -23,7 +23,8 @@ typedef struct rp_surveyed {
 typedef struct rp_survey {
     int64_t wall_ns; /* time of the survey */
     int64_t table_size;
-    size_t count; /* number of all items of a small table; else RP_SURVEY_ITEMS or a few less */
+    size_t count; /* entries in `items`: all items of a small table, otherwise RP_SURVEY_ITEMS
+                     or a few less */
     size_t recent_count;
     rp_surveyed items[RP_SURVEY_ITEMS]; /* randomly chosen, each item equally likely; an item of
                                            a large table may occur twice */

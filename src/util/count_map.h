@@ -34,8 +34,8 @@ void rp_count_map_deinit(rp_count_map *m);
 /* Makes room for `more` new keys. After RP_NO_RESOURCE nothing has changed. */
 RP_NODISCARD rp_status rp_count_map_reserve(rp_count_map *m, size_t more);
 
-/* Increments the count of a key, and returns the new count. For a new key there must be
- * room. */
+/* Increments the count of a key, and returns the new count. For a new key the caller must have
+ * made room with rp_count_map_reserve(). */
 uint32_t rp_count_map_add(rp_count_map *m, uint64_t key);
 
 /* Decrements the count of a key, and returns the new count. The count must be > 0. */
