@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprise._core.TableExtension: an extension of one table in this process. */
+/* reprise._core.TableExtension: an extension (a callback that runs with the operations of a
+ * table, reprise/extension.h) of one table in this process. */
 #ifndef REPRISE_PYTHON_EXTENSION_H
 #define REPRISE_PYTHON_EXTENSION_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to servers that Ctrl-C can end. */
+/* Makes requests to servers. Ctrl-C can end such a request. */
 #ifndef REPRISE_PYTHON_SERVER_CALL_H
 #define REPRISE_PYTHON_SERVER_CALL_H
 

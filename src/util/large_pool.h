@@ -5,11 +5,11 @@
  * the next block when they are first written to, which takes longer than filling them. So a
  * writer of large chunks would pay for new pages with each chunk.
  *
- * The pool keeps at most RP_LARGE_KEPT_BYTES of idle blocks. It keeps a freed block if, with
- * this block, the idle blocks have no more bytes than the blocks in use, or no more than
- * RP_LARGE_FIRST_BYTES. To free other blocks drops no idle block, since a writer may soon need
- * it again. When the pool has no idle block of a requested size, it drops idle blocks of other
- * sizes.
+ * The pool keeps at most RP_LARGE_KEPT_BYTES of idle blocks. It keeps a freed block if the idle
+ * blocks, with this block, have no more bytes than the blocks in use (with this block), or no
+ * more than RP_LARGE_FIRST_BYTES. When other blocks are freed, an idle block stays in the pool,
+ * since a writer may soon need it again. When the pool has no idle block of a requested size,
+ * it drops idle blocks of other sizes.
  *
  * There is one pool per process, with static state. Any thread may use it. No call waits for
  * the pool's lock: while another thread holds the lock, blocks come from the C library and
