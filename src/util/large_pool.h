@@ -6,8 +6,8 @@
  * writer of large chunks would pay for new pages with each chunk.
  *
  * The pool keeps at most RP_LARGE_KEPT_BYTES of idle blocks. It keeps a freed block if the idle
- * blocks, with this block, have no more bytes than the blocks in use (with this block), or no
- * more than RP_LARGE_FIRST_BYTES. When other blocks are freed, an idle block stays in the pool,
+ * blocks then have no more bytes than the blocks that were in use before the call, or no more
+ * than RP_LARGE_FIRST_BYTES. When other blocks are freed, an idle block stays in the pool,
  * since a writer may soon need it again. When the pool has no idle block of a requested size,
  * it drops idle blocks of other sizes.
  *
