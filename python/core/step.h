@@ -24,8 +24,8 @@ typedef struct core_step {
     PyObject *keep_inside[CORE_STEP_INSIDE];
 } core_step;
 
-/* Makes tensors from the leaves of `nest`. A leaf that is None is an error, unless `none_ok` is
- * set. */
+/* Makes tensors from the leaves of `nest`. If `none_ok` is false, a leaf that is None is an
+ * error. */
 int core_step_from(PyObject *nest, const core_leaves *leaves, bool none_ok, core_step *step);
 void core_step_release(core_step *step);
 
