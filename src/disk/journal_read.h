@@ -16,7 +16,7 @@ typedef enum rp_journal_reading {
 
 /* Called for each change, in order of log sequence numbers (LSNs). If the record refers to
  * something that is missing, the function must change nothing and return RP_NOT_FOUND. A status
- * other than RP_OK and RP_NOT_FOUND ends the reading. */
+ * other than RP_OK and RP_NOT_FOUND ends the reading, which returns this status. */
 typedef rp_status rp_journal_visit(void *ctx, const rp_record *record, rp_error *err);
 
 typedef struct rp_journal_read_options {
@@ -36,9 +36,8 @@ typedef struct rp_journal_read_options {
  * there, and `*torn_bytes` receives the number of bytes from there on. Otherwise the bad record
  * is damage: RP_CORRUPT. If LSNs are missing and the next file says that their records were
  * given up, reading ends before the gap (RP_JOURNAL_OLDER: damage). Any other gap in the LSNs
- * is damage. With
- * RP_JOURNAL_SALVAGE damage ends the reading with RP_OK, and `err` has RP_CORRUPT and the
- * reason. */
+ * is damage. With RP_JOURNAL_SALVAGE damage ends the reading with RP_OK, and `err` has
+ * RP_CORRUPT and the reason. */
 RP_NODISCARD rp_status rp_journal_read(const rp_journal_read_options *options, uint64_t *last,
                                        uint64_t *torn_bytes, rp_error *err);
 
