@@ -262,7 +262,10 @@ def test_a_run_without_a_snapshot_begins_again(tmp_path):
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "settings.txt").write_text((tmp_path / "whole" / "settings.txt").read_text())
     (tmp_path / "parts" / "progress.csv").write_text("steps,seconds\n100,1\n20")
-    train(tmp_path, "--dir", "parts", "--resume", "--steps", 600, "--one-thread", "--keep-going")
+    done = run(tmp_path, "train", "dqn", "--dir", "parts", "--resume", "--steps", 600, "--one-thread", "--keep-going")
+    assert (done.returncode, done.stderr) == (
+        0, "reprise train: parts: no snapshot: starts again; progress-1.csv is the curve until now\n")
+    assert (tmp_path / "parts" / "progress-1.csv").read_text() == "steps,seconds\n100,1\n20"
     whole, parts = (tmp_path / d / "policy.safetensors" for d in ("whole", "parts"))
     assert whole.read_bytes() == parts.read_bytes()
 

@@ -127,6 +127,10 @@ void rp_train_keep(rp_training *t, const rp_run_progress *progress, const rp_rea
 /* Opens the CSV file and the event file. `steps` is the number of steps that a resumed run has
  * already made. */
 RP_NODISCARD rp_status rp_train_open_logs(rp_training *t, int64_t steps, rp_error *err);
+/* For a run that is resumed but has no snapshot: says on the standard error stream that it
+ * starts again, and renames the curve that there is, so that no row is lost. The caller must
+ * call it before rp_train_open_logs(). RP_UNAVAILABLE. */
+RP_NODISCARD rp_status rp_train_start_again(const rp_training *t, rp_error *err);
 /* Starts the server of --serve for `t->store`. The value of --serve is a list of addresses,
  * separated by commas. */
 RP_NODISCARD rp_status rp_train_serve(rp_training *t, rp_error *err);

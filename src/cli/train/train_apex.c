@@ -25,6 +25,7 @@ enum {
     RETRY_MS = 100,    /* between attempts to connect */
     PING_MS = 10000,   /* silence after which a server is pinged, and how long it may take */
     TROUBLE_S = 10,    /* between the first two lines about trouble; then twice as long */
+    SAVE_S = 5,        /* between checkpoints of the replay of threads */
 };
 
 typedef struct apex_run {
@@ -347,7 +348,7 @@ static rp_status open_store(apex_run *r, rp_error *err)
     const rp_durable_options durable = {.directory =
                                             rp_run_folder_file(&t->folder, "replay", path),
                                         .mode = RP_DURABLE_CHECKPOINT,
-                                        .period_ns = RP_FOREVER,
+                                        .period_ns = SAVE_S * INT64_C(1000000000),
                                         .keep = 1,
                                         .checkpoint_at_end = true};
     rp_status st = rp_store_new(NULL, &t->store, err);
@@ -367,6 +368,32 @@ static void drop_tables(apex_run *r)
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         (void)!rp_store_drop_table(r->t->store, (rp_string){names[i], strlen(names[i])}, NULL);
+}
+
+/* Returns the number of items that were inserted into a table, or -1 if it has none now. */
+static int64_t count_inserts(const apex_run *r, const char *name)
+{
+    rp_table *table = rp_store_find_table(r->t->store, (rp_string){name, strlen(name)});
+    rp_table_info info = {0};
+
+    if (table == NULL) return -1;
+    rp_table_get_info(table, &info);
+    rp_table_unref(table);
+    return info.size > 0 ? info.inserts : -1;
+}
+
+/* Opens the logs. If the run is resumed and the store has a snapshot, they continue with the
+ * steps that the store has; if it has none, they begin again. */
+static rp_status open_logs(apex_run *r, rp_error *err)
+{
+    bool has_snapshot = count_inserts(r, "snapshot") >= 0;
+    int64_t steps = count_inserts(r, "replay");
+    rp_status st = RP_OK;
+
+    if (steps < 0 || !has_snapshot) steps = 0;
+    if (r->t->resume && !has_snapshot) st = rp_train_start_again(r->t, err);
+    r->progress.steps = r->kept.steps = r->said.steps = steps; /* speeds are of this process */
+    return st == RP_OK ? rp_train_open_logs(r->t, steps, err) : st;
 }
 
 static rp_status start_parts(apex_run *r, rp_error *err)
@@ -396,7 +423,7 @@ static int train_task(apex_run *r)
     }
     st = rp_client_local(t->store, NULL, &r->client, &err);
     if (st == RP_OK) st = make_program(r, &err);
-    if (st == RP_OK) st = rp_train_open_logs(t, 0, &err);
+    if (st == RP_OK) st = open_logs(r, &err);
     if (st == RP_OK) st = rp_train_open_reporter(t, &err);
     if (st == RP_OK) st = rp_train_check_plot(t, &err);
     t->is_refused = st != RP_OK;
