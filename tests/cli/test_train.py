@@ -144,7 +144,8 @@ def test_help_has_the_defaults_of_dpg_and_sac(tmp_path):
     for agent, end in (("dpg", ". sac has"), ("sac", ". Some environments")):
         part = text[text.index(f"{agent} has the"):]
         part = part[part.index("with other defaults than dqn:"):].split(end)[0]
-        stated = {name: float(value) for name, value in re.findall(r"([a-z-]+) \(([-0-9.e]+)\)", part)}
+        stated = {name: float({"true": 1, "false": 0}.get(value, value))
+                  for name, value in re.findall(r"([a-z-]+) \(([-0-9.e]+|true|false)\)", part)}
         assert stated == {name: value for name, value in listed[agent].items()
                           if name in listed["dqn"] and listed["dqn"][name] != value}
         for name in listed[agent].keys() - listed["dqn"].keys():
