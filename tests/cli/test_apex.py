@@ -106,6 +106,11 @@ def test_a_resumed_run_goes_on(tmp_path):
     assert again["updates"] > first["updates"]
 
 
+def test_a_learner_that_waits_for_its_replay_has_no_loss(part):
+    line = part("--env", "catch", "--role", "learner", "--replay", "127.0.0.1:1").until("waits")
+    assert "0 updates, no loss yet, 0 items" in line and "127.0.0.1:1" in line
+
+
 def rows_of(path):
     return [{k: row[k] for k in ("steps", "seconds", "updates")} for row in csv.DictReader(path.open())]
 
@@ -129,6 +134,8 @@ def test_threads_that_were_killed_continue_with_their_snapshot_and_their_curve(t
     assert len(after) > len(same) and steps == sorted(steps)
     assert int(after[len(same)]["updates"]) >= 2000
     assert [p.name for p in (tmp_path / "a").glob("progress*")] == ["progress.csv"]
+    [total, since] = map(int, re.findall(r"(\d+) steps and", done.stdout))
+    assert 0 < since < total, done.stdout
 
 
 def test_threads_without_a_snapshot_start_again_and_keep_the_curve(tmp_path):

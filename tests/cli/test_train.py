@@ -192,7 +192,7 @@ def test_a_run_is_not_overwritten_and_keeps_its_settings(tmp_path):
 def test_a_run_that_diverges_says_so(tmp_path):
     done = run(tmp_path, "train", "dqn", "--env", "cartpole", "--dir", "a", "--rate", "1e9", *SMALL)
     assert done.returncode == 1
-    assert re.fullmatch(r"reprise train: dqn: the run has diverged: at update \d+ the loss is .*\n",
+    assert re.fullmatch(r"reprise train: dqn: the run has diverged: at update \d+ the loss is .*: try a lower rate\n",
                         done.stderr)
     assert run(tmp_path, "eval", "a").returncode == 1
 

@@ -76,10 +76,11 @@ typedef struct rp_training {
     rp_run_reporter *reporter; /* NULL: none */
     bool resume, quiet, json, terminal, drawn; /* drawn: a progress line is on the screen */
     bool is_refused;                           /* the run failed before it began */
-    bool is_brief; /* the replay is not saved, so the run cannot be resumed */
-    double shown;  /* seconds since the run began when the last line was printed without a
-                      terminal */
-    double greedy; /* mean return of the latest evaluation, with the greedy policy */
+    bool is_brief;       /* the replay is not saved, so the run cannot be resumed */
+    int64_t first_steps; /* of a resumed run of Ape-X: steps of earlier processes */
+    double shown;        /* seconds since the run began when the last line was printed without a
+                            terminal */
+    double greedy;       /* mean return of the latest evaluation, with the greedy policy */
     rp_curve_point *points; /* of the learning curve */
     size_t point_count, point_capacity;
     rp_auto_split split; /* of --actors auto and --learners auto */

@@ -392,6 +392,7 @@ static rp_status open_logs(apex_run *r, rp_error *err)
 
     if (steps < 0 || !has_snapshot) steps = 0;
     if (r->t->resume && !has_snapshot) st = rp_train_start_again(r->t, err);
+    r->t->first_steps = steps;
     r->progress.steps = r->kept.steps = r->said.steps = steps; /* speeds are of this process */
     return st == RP_OK ? rp_train_open_logs(r->t, steps, err) : st;
 }

@@ -396,9 +396,17 @@ void rp_train_print(const rp_training *t, const rp_trainer_result *r)
                      t->folder.agent, t->folder.path);
     else
         (void)printf("not solved in %lld steps\n", (long long)p->steps);
-    (void)printf("%lld steps, %lld episodes, %lld updates in %.1f s (%.0f steps/s)\n%s\n",
-                 (long long)p->steps, (long long)p->episodes, (long long)p->updates, p->seconds,
-                 (double)p->steps / p->seconds, t->folder.path);
+    if (t->first_steps > 0)
+        (void)printf(
+            "%lld steps and %lld updates in all; %lld steps and %lld episodes since it "
+            "was resumed, in %.1f s (%.0f steps/s)\n%s\n",
+            (long long)p->steps, (long long)p->updates, (long long)(p->steps - t->first_steps),
+            (long long)p->episodes, p->seconds,
+            (double)(p->steps - t->first_steps) / p->seconds, t->folder.path);
+    else
+        (void)printf("%lld steps, %lld episodes, %lld updates in %.1f s (%.0f steps/s)\n%s\n",
+                     (long long)p->steps, (long long)p->episodes, (long long)p->updates,
+                     p->seconds, (double)p->steps / p->seconds, t->folder.path);
 }
 
 void rp_train_close_run(rp_training *t)
