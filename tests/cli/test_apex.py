@@ -138,6 +138,16 @@ def test_threads_that_were_killed_continue_with_their_snapshot_and_their_curve(t
     assert 0 < since < total, done.stdout
 
 
+def test_threads_whose_replay_cannot_be_saved_say_so(tmp_path, part):
+    training = part(*CATCH, "--keep-going", "--dir", "a", "--actors", 2, "--quiet")
+    manifests, until = tmp_path / "a" / "replay" / "manifest", time.monotonic() + LONG
+    while not (manifests.exists() and list(manifests.iterdir())):
+        assert training.process.poll() is None and time.monotonic() < until
+        time.sleep(0.05)
+    manifests.rename(tmp_path / "manifest")
+    assert "a/replay: " in training.until("training goes on, and the replay keeps trying to save it")
+
+
 def test_threads_without_a_snapshot_start_again_and_keep_the_curve(tmp_path):
     line = ["--dir", "a", "--keep-going", "--actors", 2]
     assert run(tmp_path, *CATCH, *line, "--steps", 1500).returncode == 0

@@ -33,6 +33,7 @@ typedef struct apex_run {
     rp_apex_options options;
     int64_t seconds; /* of a task; 0: no limit */
     rp_durable *durable;
+    char store_path[RP_RUN_PATH_BYTES + 64];
     rp_client *client;
     rp_client *home; /* of the first shard; NULL: there is one only */
     rp_apex *apex;
@@ -341,16 +342,25 @@ static void name_folder(const char *path, rp_error *err)
     (void)snprintf(err->text, sizeof err->text, "%.100s: %.150s", path, why.text);
 }
 
+/* Storage has trouble, or works again. */
+static void on_storage(void *ctx, bool degraded, const char *text)
+{
+    (void)fprintf(stderr, "reprise train: %s: %s%s\n", (const char *)ctx, text,
+                  degraded ? "; training goes on, and the replay keeps trying to save it" : "");
+}
+
 static rp_status open_store(apex_run *r, rp_error *err)
 {
     rp_training *t = r->t;
-    char path[RP_RUN_PATH_BYTES + 64];
+    char *path = r->store_path;
     const rp_durable_options durable = {.directory =
                                             rp_run_folder_file(&t->folder, "replay", path),
                                         .mode = RP_DURABLE_CHECKPOINT,
                                         .period_ns = SAVE_S * INT64_C(1000000000),
                                         .keep = 1,
-                                        .checkpoint_at_end = true};
+                                        .checkpoint_at_end = true,
+                                        .on_event = on_storage,
+                                        .ctx = path};
     rp_status st = rp_store_new(NULL, &t->store, err);
 
     if (st == RP_OK && !t->is_brief) {
@@ -502,13 +512,6 @@ static int run_threads(apex_run *r)
     rp_store_free(r->t->store);
     rp_train_forget(r->t);
     return status;
-}
-
-/* Storage has trouble, or works again. */
-static void on_storage(void *ctx, bool degraded, const char *text)
-{
-    (void)fprintf(stderr, "reprise train: %s: %s%s\n", (const char *)ctx, text,
-                  degraded ? "; training goes on, and the replay keeps trying to save it" : "");
 }
 
 /* The role "replay": a server with a store, in the folder if there is one. */
