@@ -15,6 +15,7 @@
 #include "cli/train/train.h"
 #include "cli/train/train_apex.h"
 #include "cli/train/train_lines.h"
+#include "reprise/rl/snapshot.h"
 
 enum {
     ACTORS = 8,
@@ -380,31 +381,23 @@ static void drop_tables(apex_run *r)
         (void)!rp_store_drop_table(r->t->store, (rp_string){names[i], strlen(names[i])}, NULL);
 }
 
-/* Returns the number of items that were inserted into a table, or -1 if it has none now. */
-static int64_t count_inserts(const apex_run *r, const char *name)
-{
-    rp_table *table = rp_store_find_table(r->t->store, (rp_string){name, strlen(name)});
-    rp_table_info info = {0};
-
-    if (table == NULL) return -1;
-    rp_table_get_info(table, &info);
-    rp_table_unref(table);
-    return info.size > 0 ? info.inserts : -1;
-}
-
 /* Opens the logs. If the run is resumed and the store has a snapshot, they continue with the
  * steps that the store has; if it has none, they begin again. */
 static rp_status open_logs(apex_run *r, rp_error *err)
 {
-    bool has_snapshot = count_inserts(r, "snapshot") >= 0;
-    int64_t steps = count_inserts(r, "replay");
+    rp_training *t = r->t;
+    rp_table *replay = rp_store_find_table(t->store, (rp_string){"replay", 6});
+    rp_table_info info = {0};
     rp_status st = RP_OK;
 
-    if (steps < 0 || !has_snapshot) steps = 0;
-    if (r->t->resume && !has_snapshot) st = rp_train_start_again(r->t, err);
-    r->t->first_steps = steps;
-    r->progress.steps = r->kept.steps = r->said.steps = steps; /* speeds are of this process */
-    return st == RP_OK ? rp_train_open_logs(r->t, steps, err) : st;
+    if (replay != NULL && rp_snapshot_exists(t->store))
+        rp_table_get_info(replay, &info);
+    else if (t->resume)
+        st = rp_train_start_again(t, err);
+    rp_table_unref(replay);
+    t->first_steps = info.inserts;
+    r->progress.steps = r->kept.steps = r->said.steps = info.inserts; /* for speeds */
+    return st == RP_OK ? rp_train_open_logs(t, info.inserts, err) : st;
 }
 
 static rp_status start_parts(apex_run *r, rp_error *err)
