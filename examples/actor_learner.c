@@ -10,6 +10,7 @@
 #include <reprise/reprise.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { ACTORS = 2, STEPS = 100, BATCHES = 10, SIZE = 32 };
 
@@ -19,6 +20,23 @@ static void check(rp_status status, const rp_error *err)
     if (status == RP_OK) return;
     fprintf(stderr, "actor_learner: %s: %s\n", rp_status_name(status), err->text);
     exit(1);
+}
+
+/* Waits for the server, and says so: the library prints nothing while a call waits. */
+static void reach(rp_client *client)
+{
+    rp_client_tables *tables = NULL;
+    rp_status status = RP_UNAVAILABLE;
+    rp_error err = {0};
+
+    for (int tries = 0; tries < 15 && status == RP_UNAVAILABLE; tries++) {
+        status = rp_client_get_table(client, "replay", rp_wait_ms(2000), &tables, &err);
+        if (status != RP_UNAVAILABLE) break;
+        fprintf(stderr, "actor_learner: waits for the server: %s\n", err.text);
+        sleep(2);
+    }
+    check(status, &err);
+    rp_client_tables_free(tables);
 }
 
 static void *act(void *client)
@@ -97,6 +115,7 @@ int main(int argc, char **argv)
     table.limiter = rp_limiter_min_size(SIZE), table.max_size = 1000;
     if (argc > 1) {
         check(rp_client_new(argv[1], NULL, &client, &err), &err);
+        reach(client);
     } else {
         check(rp_store_new(NULL, &store, &err), &err);
         check(rp_store_add_table(store, &table, NULL, &err), &err);

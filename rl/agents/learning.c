@@ -28,7 +28,8 @@ rp_status rp_learning_add(rp_learning *l, const rp_learning_step *step, rp_error
         l->diverged = true;
         return rp_rl_fail(err, RP_PRECONDITION,
                           "%s: the run has diverged: at update %lld the loss is %g and the "
-                          "gradient norm %g, with a rate of %g and a bound of %g on the loss",
+                          "gradient norm %g, with a rate of %g and a bound of %g on the loss: "
+                          "try a lower rate",
                           l->agent, (long long)l->counts.updates, step->loss, step->norm,
                           l->rate, l->max_loss);
     }

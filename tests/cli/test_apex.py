@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`reprise train apex-dqn`: threads, processes, and roles by hand."""
 
+import csv
 import json
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -102,6 +104,59 @@ def test_a_resumed_run_goes_on(tmp_path):
     again = json.loads(run(tmp_path, *line, "--resume", "--keep-going", "--steps", 3000).stdout)
     assert 3000 > first["steps"] >= 1500 and again["steps"] >= 3000
     assert again["updates"] > first["updates"]
+
+
+def test_a_learner_that_waits_for_its_replay_has_no_loss(part):
+    line = part("--env", "catch", "--role", "learner", "--replay", "127.0.0.1:1").until("waits")
+    assert "0 updates, no loss yet, 0 items" in line and "127.0.0.1:1" in line
+
+
+def rows_of(path):
+    return [{k: row[k] for k in ("steps", "seconds", "updates")} for row in csv.DictReader(path.open())]
+
+
+def test_threads_that_were_killed_continue_with_their_snapshot_and_their_curve(tmp_path, part):
+    killed = part(*CATCH, "--keep-going", "--dir", "a", "--actors", 2)
+    until = time.monotonic() + LONG
+    while '"snapshot"' not in (listed := reprise("data", "dump", tmp_path / "a" / "replay", "--items", 0, "--json").stdout):
+        assert killed.process.poll() is None and time.monotonic() < until, listed
+        time.sleep(0.1)
+    killed.process.kill()
+    killed.process.wait()
+    curve = tmp_path / "a" / "progress.csv"
+    before = rows_of(curve)
+    done = run(tmp_path, "--dir", "a", "--resume", "--seconds", 3, "--keep-going")
+    assert (done.returncode, done.stderr) == (0, "")
+    after = rows_of(curve)
+    same = [a for a, b in zip(after, before, strict=False) if a == b]
+    assert same and after[:len(same)] == same
+    steps = [int(row["steps"]) for row in after]
+    assert len(after) > len(same) and steps == sorted(steps)
+    assert int(after[len(same)]["updates"]) >= 2000
+    assert [p.name for p in (tmp_path / "a").glob("progress*")] == ["progress.csv"]
+    [total, since] = map(int, re.findall(r"(\d+) steps and", done.stdout))
+    assert 0 < since < total, done.stdout
+
+
+def test_threads_whose_replay_cannot_be_saved_say_so(tmp_path, part):
+    training = part(*CATCH, "--keep-going", "--dir", "a", "--actors", 2, "--quiet")
+    manifests, until = tmp_path / "a" / "replay" / "manifest", time.monotonic() + LONG
+    while not (manifests.exists() and list(manifests.iterdir())):
+        assert training.process.poll() is None and time.monotonic() < until
+        time.sleep(0.05)
+    manifests.rename(tmp_path / "manifest")
+    assert "a/replay: " in training.until("training goes on, and the replay keeps trying to save it")
+
+
+def test_threads_without_a_snapshot_start_again_and_keep_the_curve(tmp_path):
+    line = ["--dir", "a", "--keep-going", "--actors", 2]
+    assert run(tmp_path, *CATCH, *line, "--steps", 1500).returncode == 0
+    shutil.rmtree(tmp_path / "a" / "replay")
+    curve = (tmp_path / "a" / "progress.csv").read_text()
+    done = run(tmp_path, *line, "--resume")
+    assert (done.returncode, done.stderr) == (
+        0, "reprise train: a: no snapshot: starts again; progress-1.csv is the curve until now\n")
+    assert (tmp_path / "a" / "progress-1.csv").read_text() == curve
 
 
 @pytest.mark.parametrize("how", [[], ["--processes"]])

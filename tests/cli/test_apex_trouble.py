@@ -90,7 +90,9 @@ def test_options_of_a_server_need_one(tmp_path):
     done = run(tmp_path, *NEVER, "--shards", 2)
     assert (done.returncode, done.stderr) == (2, "reprise train: --shards needs --processes or --export\n")
     done = run(tmp_path, *NEVER, "--role", "replay", "--serve", "0.0.0.0:0")
-    assert done.returncode == 1 and "there are no credentials" in done.stderr
+    assert done.returncode == 2 and done.stderr == (
+        "reprise train: --serve: '0.0.0.0:0' can be reached from elsewhere, and there are no credentials, so every "
+        "client would be an administrator: give --tokens, or --insecure to allow it\n")
 
 
 def test_roles_use_tls_and_tokens(tmp_path, part):

@@ -110,3 +110,16 @@ def test_examples_of_serve(tmp_path):
             assert server.wait() == 0
         finally:
             server.kill()
+
+
+def test_the_example_in_c_says_that_it_waits_for_its_server():
+    program = REPRISE.parents[2] / "examples" / "actor_learner"
+    if not program.exists():
+        pytest.skip("the examples are not built")
+    child = subprocess.Popen([program, "127.0.0.1:1"], stderr=subprocess.PIPE, text=True, env=clean_environment())
+    try:
+        line = child.stderr.readline()
+    finally:
+        child.kill()
+        child.communicate()
+    assert line == "actor_learner: waits for the server: 127.0.0.1:1: Connection refused\n"

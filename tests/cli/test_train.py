@@ -144,7 +144,8 @@ def test_help_has_the_defaults_of_dpg_and_sac(tmp_path):
     for agent, end in (("dpg", ". sac has"), ("sac", ". Some environments")):
         part = text[text.index(f"{agent} has the"):]
         part = part[part.index("with other defaults than dqn:"):].split(end)[0]
-        stated = {name: float(value) for name, value in re.findall(r"([a-z-]+) \(([-0-9.e]+)\)", part)}
+        stated = {name: float({"true": 1, "false": 0}.get(value, value))
+                  for name, value in re.findall(r"([a-z-]+) \(([-0-9.e]+|true|false)\)", part)}
         assert stated == {name: value for name, value in listed[agent].items()
                           if name in listed["dqn"] and listed["dqn"][name] != value}
         for name in listed[agent].keys() - listed["dqn"].keys():
@@ -191,7 +192,7 @@ def test_a_run_is_not_overwritten_and_keeps_its_settings(tmp_path):
 def test_a_run_that_diverges_says_so(tmp_path):
     done = run(tmp_path, "train", "dqn", "--env", "cartpole", "--dir", "a", "--rate", "1e9", *SMALL)
     assert done.returncode == 1
-    assert re.fullmatch(r"reprise train: dqn: the run has diverged: at update \d+ the loss is .*\n",
+    assert re.fullmatch(r"reprise train: dqn: the run has diverged: at update \d+ the loss is .*: try a lower rate\n",
                         done.stderr)
     assert run(tmp_path, "eval", "a").returncode == 1
 
@@ -262,7 +263,10 @@ def test_a_run_without_a_snapshot_begins_again(tmp_path):
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "settings.txt").write_text((tmp_path / "whole" / "settings.txt").read_text())
     (tmp_path / "parts" / "progress.csv").write_text("steps,seconds\n100,1\n20")
-    train(tmp_path, "--dir", "parts", "--resume", "--steps", 600, "--one-thread", "--keep-going")
+    done = run(tmp_path, "train", "dqn", "--dir", "parts", "--resume", "--steps", 600, "--one-thread", "--keep-going")
+    assert (done.returncode, done.stderr) == (
+        0, "reprise train: parts: no snapshot: starts again; progress-1.csv is the curve until now\n")
+    assert (tmp_path / "parts" / "progress-1.csv").read_text() == "steps,seconds\n100,1\n20"
     whole, parts = (tmp_path / d / "policy.safetensors" for d in ("whole", "parts"))
     assert whole.read_bytes() == parts.read_bytes()
 

@@ -25,6 +25,11 @@ from test_train import run
     (["apex-dqn", "--env", "catch", "--actors", "99999"],
      "--actors: expected a whole number from 1 to 4096, or auto, got '99999'"),
     (["apex-dqn", "--env", "catch", "--role", "replay", "--dir", "a"], "--role replay needs --serve ADDR"),
+    (["dqn", "--env", "catch", "--serve", "unix:x.sock,0.0.0.0:0"],
+     "--serve: '0.0.0.0:0' can be reached from elsewhere, and there are no credentials, so every client would be an "
+     "administrator: give --tokens, or --insecure to allow it"),
+    (["dqn", "--env", "catch", "--async-learners"], "--async-learners: needs BOOL, one of: true false"),
+    (["dqn", "--env", "catch", "--prioritized", "2"], "--prioritized: expected true or false, got '2'"),
 ])
 def test_a_refused_run_names_the_option_and_leaves_no_folder(tmp_path, arguments, message):
     done = run(tmp_path, "train", *arguments)
@@ -54,6 +59,14 @@ def test_a_refused_part_ends_the_processes_and_leaves_no_folder(tmp_path, argume
         assert (tmp_path / "a" / "notes").read_text() == "mine"
         assert not (tmp_path / "a" / "settings.txt").exists()
         assert not (tmp_path / "a" / "supervisor").exists()
+
+
+def test_a_switch_among_the_settings_takes_what_settings_txt_has(tmp_path):
+    for value, kept in (("1", "1"), ("0", "0"), ("true", "1"), ("false", "0")):
+        done = run(tmp_path, "train", "dqn", "--env", "catch", "--dir", f"a{value}", "--double-q", value, "--steps", 100,
+                   "--quiet")
+        assert done.returncode == 0, done
+        assert f"\ndouble-q {kept}\n" in (tmp_path / f"a{value}" / "settings.txt").read_text()
 
 
 def test_a_refused_run_keeps_what_was_in_its_folder(tmp_path):

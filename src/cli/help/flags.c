@@ -270,6 +270,14 @@ static bool is_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
+static rp_status needs_value(const rp_option *option, rp_problem *problem)
+{
+    if (option->words == NULL)
+        return rp_problem_set(problem, NULL, "--%s: needs %s", option->name, option->argument);
+    return rp_problem_set(problem, NULL, "--%s: needs %s, one of: %s", option->name,
+                          option->argument, option->words);
+}
+
 rp_status rp_flags_parse(const rp_command *c, int argc, char *const *argv, rp_flags *out,
                          rp_problem *problem)
 {
@@ -306,10 +314,7 @@ rp_status rp_flags_parse(const rp_command *c, int argc, char *const *argv, rp_fl
         value = equals != NULL ? equals + 1 : NULL;
         if (value == NULL && rp_command_option(c, option)->argument == NULL) value = "true";
         if (value == NULL && i + 1 < argc) value = argv[++i];
-        if (value == NULL)
-            return rp_problem_set(problem, NULL, "--%s: needs %s",
-                                  rp_command_option(c, option)->name,
-                                  rp_command_option(c, option)->argument);
+        if (value == NULL) return needs_value(rp_command_option(c, option), problem);
         st = add_flag(c, out, option, value, problem);
     }
     return st == RP_OK ? check_words(c, out, problem) : st;

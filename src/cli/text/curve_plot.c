@@ -71,7 +71,7 @@ static void put_short(rp_text_buffer *out, double v, double thousand)
 
 static void axes(rp_text_buffer *out, const curve_frame *f, const char *name)
 {
-    double along = tick(f->most);
+    double along = fmax(1, tick(f->most)); /* steps and threads are whole */
 
     for (double v = f->low; v <= f->high + f->step / 2; v += f->step) {
         rp_text_buffer_format(out,

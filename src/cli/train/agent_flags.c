@@ -4,6 +4,12 @@
 #include <assert.h>
 #include <string.h>
 
+/* Settings are numbers in settings.txt and in reports, so a switch may be 0 or 1 as well. */
+static bool is_digit_of_switch(const char *text)
+{
+    return strcmp(text, "0") == 0 || strcmp(text, "1") == 0;
+}
+
 /* Takes one setting from its text. */
 static rp_status take(const rp_setting *value, const rp_settings_table *table, size_t i,
                       void *settings, rp_problem *problem)
@@ -12,9 +18,11 @@ static rp_status take(const rp_setting *value, const rp_settings_table *table, s
     double number = 0;
     int64_t whole = 0;
     bool on = false;
-    rp_status st;
+    rp_status st = RP_OK;
 
-    if (info->kind == RP_SETTING_SWITCH)
+    if (info->kind == RP_SETTING_SWITCH && is_digit_of_switch(value->text))
+        on = value->text[0] == '1';
+    else if (info->kind == RP_SETTING_SWITCH)
         st = rp_setting_boolean(value, &on, problem);
     else if (info->kind == RP_SETTING_INTEGER)
         st =

@@ -23,8 +23,13 @@ enum { RP_AGENT_FLAGS = RP_DQN_SETTINGS + RP_DPG_OWN_SETTINGS + RP_SAC_OWN_SETTI
 #define RP_AGENT_WORDS_INTEGER NULL
 #define RP_AGENT_WORDS_NUMBER NULL
 #define RP_AGENT_WORDS_SWITCH "true false"
+#define RP_AGENT_TRUTH_0 "false"
+#define RP_AGENT_TRUTH_1 "true"
+#define RP_AGENT_DEFAULT_INTEGER(initial) #initial
+#define RP_AGENT_DEFAULT_NUMBER(initial) #initial
+#define RP_AGENT_DEFAULT_SWITCH(initial) RP_AGENT_TRUTH_##initial
 #define RP_AGENT_OPTION_IN(group, kind, name, initial, about)                                  \
-    {name,  RP_AGENT_ARGUMENT_##kind, about " (" #initial ")", false,                          \
+    {name,  RP_AGENT_ARGUMENT_##kind, about " (" RP_AGENT_DEFAULT_##kind(initial) ")", false,  \
      group, RP_AGENT_WORDS_##kind},
 #define RP_AGENT_DQN_GROUP(field)                                                              \
     (offsetof(rp_dqn_settings, field) == 0 ? "Settings of dqn" : NULL)

@@ -6,6 +6,7 @@
  *   replay/              the data directory of the store: replay and snapshot (durable.h)
  *   policy.safetensors   the parameters, once the run has ended or was stopped
  *   progress.csv         the learning curve
+ *   progress-1.csv...    the curves before the run started again, without a snapshot
  *   events.out...        the learning curve for TensorBoard, with --log */
 #ifndef RP_CLI_TRAIN_RUN_FOLDER_H
 #define RP_CLI_TRAIN_RUN_FOLDER_H

@@ -369,19 +369,21 @@ void rp_run_reporter_set_actors(rp_run_reporter *r, const rp_run_actor *actors, 
     (void)pthread_mutex_unlock(&r->mu);
 }
 
-/* Waits until the queue is empty, at most send_ms. */
+/* Waits until the queue is empty, at most send_ms. Does not wait for a server that was never
+ * reached. */
 static void drain(rp_run_reporter *r)
 {
     struct timespec until;
-    bool is_over = false;
+    bool is_hopeless, is_over = false;
 
     (void)clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += r->options.send_ms / 1000 + 1;
     (void)pthread_mutex_lock(&r->mu);
     r->closing = true;
+    is_hopeless = r->result.sent == 0 && r->result.why[0] != '\0';
     (void)pthread_cond_signal(&r->changed);
     (void)pthread_mutex_unlock(&r->mu);
-    is_over = pthread_timedjoin_np(r->thread, NULL, &until) == 0;
+    is_over = !is_hopeless && pthread_timedjoin_np(r->thread, NULL, &until) == 0;
     if (is_over) return;
     rp_cancel_fire(r->cancel); /* each report that is left fails at once */
     (void)pthread_join(r->thread, NULL);

@@ -60,7 +60,8 @@ typedef struct rp_run_reported {
     char why[RP_ERROR_TEXT_BYTES]; /* text of the last failure; "" if there was none */
 } rp_run_reported;
 
-/* Sends the queued reports, for at most send_ms in all, then ends the thread and frees the
+/* Sends the queued reports, for at most send_ms in all, and not at all if one has failed and
+ * none was accepted before. Then ends the thread and frees the
  * reporter. Writes the totals to `out`, which may be NULL. `reporter` may be NULL. */
 void rp_run_reporter_free(rp_run_reporter *reporter, rp_run_reported *out);
 

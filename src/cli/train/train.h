@@ -76,10 +76,11 @@ typedef struct rp_training {
     rp_run_reporter *reporter; /* NULL: none */
     bool resume, quiet, json, terminal, drawn; /* drawn: a progress line is on the screen */
     bool is_refused;                           /* the run failed before it began */
-    bool is_brief; /* the replay is not saved, so the run cannot be resumed */
-    double shown;  /* seconds since the run began when the last line was printed without a
-                      terminal */
-    double greedy; /* mean return of the latest evaluation, with the greedy policy */
+    bool is_brief;       /* the replay is not saved, so the run cannot be resumed */
+    int64_t first_steps; /* of a resumed run of Ape-X: steps of earlier processes */
+    double shown;        /* seconds since the run began when the last line was printed without a
+                            terminal */
+    double greedy;       /* mean return of the latest evaluation, with the greedy policy */
     rp_curve_point *points; /* of the learning curve */
     size_t point_count, point_capacity;
     rp_auto_split split; /* of --actors auto and --learners auto */
@@ -127,6 +128,10 @@ void rp_train_keep(rp_training *t, const rp_run_progress *progress, const rp_rea
 /* Opens the CSV file and the event file. `steps` is the number of steps that a resumed run has
  * already made. */
 RP_NODISCARD rp_status rp_train_open_logs(rp_training *t, int64_t steps, rp_error *err);
+/* For a run that is resumed but has no snapshot: says on the standard error stream that it
+ * starts again, and renames the curve that there is, so that no row is lost. The caller must
+ * call it before rp_train_open_logs(). RP_UNAVAILABLE. */
+RP_NODISCARD rp_status rp_train_start_again(const rp_training *t, rp_error *err);
 /* Starts the server of --serve for `t->store`. The value of --serve is a list of addresses,
  * separated by commas. */
 RP_NODISCARD rp_status rp_train_serve(rp_training *t, rp_error *err);

@@ -73,9 +73,10 @@ static int train(rp_training *t)
     t->options.on_progress = on_progress;
     t->options.should_stop = should_stop;
     st = rp_trainer_new(NULL, &t->options, &t->trainer, &err);
-    if (st == RP_NOT_FOUND && t->resume) { /* stopped before its first snapshot: begins again */
+    if (st == RP_NOT_FOUND && t->resume) { /* stopped before its first snapshot */
         t->options.resume = false;
         st = rp_trainer_new(NULL, &t->options, &t->trainer, &err);
+        if (st == RP_OK) st = rp_train_start_again(t, &err);
     }
     if (st == RP_OK) st = rp_train_open_logs(t, rp_trainer_get_steps(t->trainer), &err);
     if (st == RP_OK) st = rp_train_serve(t, &err);

@@ -15,6 +15,7 @@
 #include "cli/train/train.h"
 #include "cli/train/train_apex.h"
 #include "cli/train/train_lines.h"
+#include "reprise/rl/snapshot.h"
 
 enum {
     ACTORS = 8,
@@ -25,6 +26,7 @@ enum {
     RETRY_MS = 100,    /* between attempts to connect */
     PING_MS = 10000,   /* silence after which a server is pinged, and how long it may take */
     TROUBLE_S = 10,    /* between the first two lines about trouble; then twice as long */
+    SAVE_S = 5,        /* between checkpoints of the replay of threads */
 };
 
 typedef struct apex_run {
@@ -32,6 +34,7 @@ typedef struct apex_run {
     rp_apex_options options;
     int64_t seconds; /* of a task; 0: no limit */
     rp_durable *durable;
+    char store_path[RP_RUN_PATH_BYTES + 64];
     rp_client *client;
     rp_client *home; /* of the first shard; NULL: there is one only */
     rp_apex *apex;
@@ -340,16 +343,25 @@ static void name_folder(const char *path, rp_error *err)
     (void)snprintf(err->text, sizeof err->text, "%.100s: %.150s", path, why.text);
 }
 
+/* Storage has trouble, or works again. */
+static void on_storage(void *ctx, bool degraded, const char *text)
+{
+    (void)fprintf(stderr, "reprise train: %s: %s%s\n", (const char *)ctx, text,
+                  degraded ? "; training goes on, and the replay keeps trying to save it" : "");
+}
+
 static rp_status open_store(apex_run *r, rp_error *err)
 {
     rp_training *t = r->t;
-    char path[RP_RUN_PATH_BYTES + 64];
+    char *path = r->store_path;
     const rp_durable_options durable = {.directory =
                                             rp_run_folder_file(&t->folder, "replay", path),
                                         .mode = RP_DURABLE_CHECKPOINT,
-                                        .period_ns = RP_FOREVER,
+                                        .period_ns = SAVE_S * INT64_C(1000000000),
                                         .keep = 1,
-                                        .checkpoint_at_end = true};
+                                        .checkpoint_at_end = true,
+                                        .on_event = on_storage,
+                                        .ctx = path};
     rp_status st = rp_store_new(NULL, &t->store, err);
 
     if (st == RP_OK && !t->is_brief) {
@@ -367,6 +379,25 @@ static void drop_tables(apex_run *r)
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         (void)!rp_store_drop_table(r->t->store, (rp_string){names[i], strlen(names[i])}, NULL);
+}
+
+/* Opens the logs. If the run is resumed and the store has a snapshot, they continue with the
+ * steps that the store has; if it has none, they begin again. */
+static rp_status open_logs(apex_run *r, rp_error *err)
+{
+    rp_training *t = r->t;
+    rp_table *replay = rp_store_find_table(t->store, (rp_string){"replay", 6});
+    rp_table_info info = {0};
+    rp_status st = RP_OK;
+
+    if (replay != NULL && rp_snapshot_exists(t->store))
+        rp_table_get_info(replay, &info);
+    else if (t->resume)
+        st = rp_train_start_again(t, err);
+    rp_table_unref(replay);
+    t->first_steps = info.inserts;
+    r->progress.steps = r->kept.steps = r->said.steps = info.inserts; /* for speeds */
+    return st == RP_OK ? rp_train_open_logs(t, info.inserts, err) : st;
 }
 
 static rp_status start_parts(apex_run *r, rp_error *err)
@@ -396,7 +427,7 @@ static int train_task(apex_run *r)
     }
     st = rp_client_local(t->store, NULL, &r->client, &err);
     if (st == RP_OK) st = make_program(r, &err);
-    if (st == RP_OK) st = rp_train_open_logs(t, 0, &err);
+    if (st == RP_OK) st = open_logs(r, &err);
     if (st == RP_OK) st = rp_train_open_reporter(t, &err);
     if (st == RP_OK) st = rp_train_check_plot(t, &err);
     t->is_refused = st != RP_OK;
@@ -474,13 +505,6 @@ static int run_threads(apex_run *r)
     rp_store_free(r->t->store);
     rp_train_forget(r->t);
     return status;
-}
-
-/* Storage has trouble, or works again. */
-static void on_storage(void *ctx, bool degraded, const char *text)
-{
-    (void)fprintf(stderr, "reprise train: %s: %s%s\n", (const char *)ctx, text,
-                  degraded ? "; training goes on, and the replay keeps trying to save it" : "");
 }
 
 /* The role "replay": a server with a store, in the folder if there is one. */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
+#include "cli/serve/address_check.h"
 #include "cli/train/agent_flags.h"
 #include "cli/train/train.h"
 #include "cli/train/train_program.h"
@@ -124,7 +125,8 @@ static const char text[] =
     "reward-scale (0.1), max-norm (40), huber (0), batch (64), steps-per-update (1), capacity\n"
     "(100000). sac has them too, and of dpg's normalize, policy-rate and noise-memory, with\n"
     "other defaults than dqn: n-step (1), rate (1e-3), max-norm (0), huber (0), batch (100),\n"
-    "steps-per-update (1), capacity (100000), prioritized (0), target-every (1), target-rate\n"
+    "steps-per-update (1), capacity (100000), prioritized (false), target-every (1), "
+    "target-rate\n"
     "(0.005). Some environments have defaults of their own.\n";
 
 static const char *const examples[] = {
@@ -308,6 +310,32 @@ static rp_status check_values(const rp_training *t, rp_problem *problem)
     return st == RP_OK && then != NULL ? check_then(t, then, problem) : st;
 }
 
+/* RP_INVALID: other machines can reach an address of --serve, and anyone may use it. */
+static rp_status check_serve(const rp_training *t, rp_problem *problem)
+{
+    const char *list = rp_train_get(t, RP_TRAIN_SERVE);
+    char address[1200], why[128];
+    bool is_open;
+
+    if (list == NULL || rp_train_get(t, RP_TRAIN_TOKENS) != NULL ||
+        rp_train_is_on(t, RP_TRAIN_INSECURE) || rp_train_get(t, RP_TRAIN_EXPORT) != NULL)
+        return RP_OK;
+    while (*list != '\0') {
+        size_t length = strcspn(list, ",");
+
+        (void)snprintf(address, sizeof address, "%.*s", (int)length, list);
+        list += length + (list[length] == ',');
+        if (rp_address_check(address, &is_open, why, sizeof why) == RP_OK && is_open)
+            return rp_problem_set(
+                problem, NULL,
+                "--serve: '%.200s' can be reached from elsewhere, and there are no "
+                "credentials, so every client would be an administrator: give --tokens, or "
+                "--insecure to allow it",
+                address);
+    }
+    return RP_OK;
+}
+
 /* RP_INVALID: an option is of the other agent, or does not go with another one. */
 static rp_status check_options(const rp_training *t, bool is_apex, rp_problem *problem)
 {
@@ -338,7 +366,7 @@ static rp_status check_options(const rp_training *t, bool is_apex, rp_problem *p
     if (rp_train_get(t, RP_TRAIN_SHARDS) != NULL && rp_train_get(t, RP_TRAIN_EXPORT) == NULL &&
         !rp_train_is_on(t, RP_TRAIN_PROCESSES))
         return rp_problem_set(problem, NULL, "--shards needs --processes or --export");
-    return RP_OK;
+    return check_serve(t, problem);
 }
 
 const char *rp_train_get_learners(const rp_training *t)

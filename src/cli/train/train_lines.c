@@ -32,15 +32,17 @@ static size_t append(char *line, size_t size, const char *text)
 static void numbers(const rp_apex_part *p, double threshold, char *out, size_t size)
 {
     const rp_agent_metrics *m = &p->metrics;
+    char loss[32] = "no loss yet"; /* of this process */
 
     out[0] = '\0';
+    if (!isnan(m->loss)) (void)snprintf(loss, sizeof loss, "loss %.3g", m->loss);
     if (p->role == RP_APEX_LEARNER && p->shards_away > 0)
-        (void)snprintf(out, size, "%lld updates, loss %.3g, %lld items, %lld shards away",
-                       (long long)m->updates, m->loss, (long long)m->item_size,
+        (void)snprintf(out, size, "%lld updates, %s, %lld items, %lld shards away",
+                       (long long)m->updates, loss, (long long)m->item_size,
                        (long long)p->shards_away);
     else if (p->role == RP_APEX_LEARNER)
-        (void)snprintf(out, size, "%lld updates, loss %.3g, %lld items, %.1f samples an item",
-                       (long long)m->updates, m->loss, (long long)m->item_size,
+        (void)snprintf(out, size, "%lld updates, %s, %lld items, %.1f samples an item",
+                       (long long)m->updates, loss, (long long)m->item_size,
                        m->inserts > 0 ? (double)m->samples / (double)m->inserts : 0);
     else if (p->role == RP_APEX_ACTOR && (isnan(p->mean_return) || isnan(p->exploration)))
         (void)snprintf(

@@ -98,6 +98,40 @@ static void read_points(rp_training *t, int64_t steps)
     if (file != NULL) (void)fclose(file);
 }
 
+/* True if the file has a row below its head. */
+static bool has_rows(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    char line[1024];
+    bool has = file != NULL && fgets(line, sizeof line, file) != NULL &&
+               fgets(line, sizeof line, file) != NULL;
+
+    if (file != NULL) (void)fclose(file);
+    return has;
+}
+
+rp_status rp_train_start_again(const rp_training *t, rp_error *err)
+{
+    char from[RP_RUN_PATH_BYTES + 64], to[RP_RUN_PATH_BYTES + 64], name[32];
+    int number = 1;
+
+    (void)rp_run_folder_file(&t->folder, "progress.csv", from);
+    if (!has_rows(from)) {
+        (void)fprintf(stderr, "reprise train: %s: no snapshot: starts again\n", t->folder.path);
+        return RP_OK;
+    }
+    do (void)snprintf(name, sizeof name, "progress-%d.csv", number++);
+    while (access(rp_run_folder_file(&t->folder, name, to), F_OK) == 0);
+    if (rename(from, to) != 0) {
+        (void)snprintf(err->text, sizeof err->text, "%.200s: %s", to, strerror(errno));
+        return RP_UNAVAILABLE;
+    }
+    (void)fprintf(stderr,
+                  "reprise train: %s: no snapshot: starts again; %s is the curve until now\n",
+                  t->folder.path, name);
+    return RP_OK;
+}
+
 rp_status rp_train_open_logs(rp_training *t, int64_t steps, rp_error *err)
 {
     char path[RP_RUN_PATH_BYTES + 64];
@@ -362,9 +396,17 @@ void rp_train_print(const rp_training *t, const rp_trainer_result *r)
                      t->folder.agent, t->folder.path);
     else
         (void)printf("not solved in %lld steps\n", (long long)p->steps);
-    (void)printf("%lld steps, %lld episodes, %lld updates in %.1f s (%.0f steps/s)\n%s\n",
-                 (long long)p->steps, (long long)p->episodes, (long long)p->updates, p->seconds,
-                 (double)p->steps / p->seconds, t->folder.path);
+    if (t->first_steps > 0)
+        (void)printf(
+            "%lld steps and %lld updates in all; %lld steps and %lld episodes since it "
+            "was resumed, in %.1f s (%.0f steps/s)\n%s\n",
+            (long long)p->steps, (long long)p->updates, (long long)(p->steps - t->first_steps),
+            (long long)p->episodes, p->seconds,
+            (double)(p->steps - t->first_steps) / p->seconds, t->folder.path);
+    else
+        (void)printf("%lld steps, %lld episodes, %lld updates in %.1f s (%.0f steps/s)\n%s\n",
+                     (long long)p->steps, (long long)p->episodes, (long long)p->updates,
+                     p->seconds, (double)p->steps / p->seconds, t->folder.path);
 }
 
 void rp_train_close_run(rp_training *t)

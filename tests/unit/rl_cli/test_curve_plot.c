@@ -44,6 +44,19 @@ static void large_numbers_are_short(void **state)
     rp_text_buffer_deinit(&out);
 }
 
+static void whole_numbers_have_whole_ticks(void **state)
+{
+    (void)state;
+    const rp_curve_point points[] = {{1, 5, 2}, {2, 10, 8}}; /* threads */
+    rp_text_buffer out = {0};
+
+    rp_curve_svg(&out, &labels, points, 2, (double)NAN);
+    assert_int_equal(count(out.text, "class=\"along\">1</text>"), 1);
+    assert_int_equal(count(out.text, "class=\"along\">2</text>"), 1);
+    assert_int_equal(count(out.text, ".5</text>"), 0);
+    rp_text_buffer_deinit(&out);
+}
+
 static void a_run_without_numbers_can_be_drawn(void **state)
 {
     (void)state;
@@ -64,6 +77,7 @@ RP_TESTS(curve_plot)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_curve_has_both_returns_and_the_threshold),
         cmocka_unit_test(large_numbers_are_short),
+        cmocka_unit_test(whole_numbers_have_whole_ticks),
         cmocka_unit_test(a_run_without_numbers_can_be_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
