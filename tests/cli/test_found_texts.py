@@ -46,6 +46,13 @@ def test_a_limiter_that_waits_for_ever_says_one_thing(serve):
     assert "it will wait for ever; reprise tables alter changes --max-size or --min-size" in got.stderr
 
 
+def test_an_alteration_that_changes_nothing_says_only_that(serve):
+    server = serve("--port", "0", "--table", "slow:uniform:100")
+    got = ask(server, "tables", "alter", "slow", "--min-size", "1")
+    assert (got.returncode, got.stdout) == (0, ""), got
+    assert got.stderr == "reprise tables: warning: nothing has changed: min_size was 1 already\n"
+
+
 def test_an_alteration_that_keeps_no_item_is_a_warning(serve):
     server = serve("--port", "0", "--table", "t:fifo:9")
     insert(server, "t", '{"data": {"x": [1, 2, 3]}}')

@@ -314,7 +314,7 @@ static int report_alteration(rp_remote *r, const rp_table_list *list,
         rp_unreachable_json(&buffer, r->change.list, r->change.count);
         rp_json_close(&buffer, '}');
         rp_text_buffer_put(&buffer, "\n");
-    } else {
+    } else if (!rp_alter_is_same(&report)) { /* else a warning says so */
         rp_text_buffer_put(&buffer, "altered ");
         put_table(&buffer, list, now);
         rp_text_buffer_put(&buffer, "\n");
