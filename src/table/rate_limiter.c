@@ -219,10 +219,11 @@ char *rp_rate_limiter_why_no_insert(const rp_rate_limiter *rl, char *text, size_
 
     (void)snprintf(
         text, size,
-        "insert waits for samples: (%lld inserts + 1) * %g - %lld samples%s = %g is over "
+        "insert waits for samples: (%lld insert%s + 1) * %g - %lld sample%s%s = %g is over "
         "max_diff %g; %.0f more sample%s would release it",
-        (long long)rl->inserts, o->samples_per_insert, (long long)rl->samples,
-        carried_text(rl, carried), diff, o->max_diff, more, more == 1 ? "" : "s");
+        (long long)rl->inserts, rl->inserts == 1 ? "" : "s", o->samples_per_insert,
+        (long long)rl->samples, rl->samples == 1 ? "" : "s", carried_text(rl, carried), diff,
+        o->max_diff, more, more == 1 ? "" : "s");
     return text;
 }
 
@@ -244,11 +245,12 @@ char *rp_rate_limiter_why_no_sample(const rp_rate_limiter *rl, char *text, size_
                        (long long)items, items == 1 ? "" : "s", (long long)o->min_size, bound,
                        fmax(more, missing), fmax(more, missing) == 1 ? "" : "s");
     else
-        (void)snprintf(text, size,
-                       "sample waits for inserts: %lld inserts * %g - %lld samples%s - 1 = %g "
-                       "is under min_diff %g; %.0f more insert%s would release it",
-                       (long long)rl->inserts, o->samples_per_insert, (long long)rl->samples,
-                       carried_text(rl, carried), diff, o->min_diff, more,
-                       more == 1 ? "" : "s");
+        (void)snprintf(
+            text, size,
+            "sample waits for inserts: %lld insert%s * %g - %lld sample%s%s - 1 = %g "
+            "is under min_diff %g; %.0f more insert%s would release it",
+            (long long)rl->inserts, rl->inserts == 1 ? "" : "s", o->samples_per_insert,
+            (long long)rl->samples, rl->samples == 1 ? "" : "s", carried_text(rl, carried),
+            diff, o->min_diff, more, more == 1 ? "" : "s");
     return text;
 }

@@ -98,7 +98,7 @@ def test_a_priority_that_is_not_a_number_is_named_by_its_row(serve, tmp_path):
 
 
 @pytest.mark.parametrize("line, text", [
-    ('{"data": {"x": [NaN]}}', 'JSON has no NaN and no Infinity: data may have them as texts, "NaN"'),
+    ('{"data": {"x": [NaN]}}', 'JSON has no NaN and no Infinity: data may have them as texts, "NaN", a priority may not'),
     ("hello", 'expected a value: a line is {"data": {"obs": [1, 2]}}')])
 def test_a_line_that_is_not_json_says_what_is_expected(serve, line, text):
     server = serve("--port", "0", "--table", "u:fifo:9")
@@ -146,3 +146,19 @@ def test_a_table_that_exists_and_an_unknown_environment_have_a_next_step(serve):
     assert got.returncode == 1 and "already; reprise tables alter changes it" in got.stderr, got
     got = reprise("tune", "--env", "nope")
     assert "unknown 'nope'; there are " in got.stderr and "cartpole" in got.stderr, got
+
+
+def test_bounds_of_options_are_those_of_the_server(serve):
+    server = serve("--port", "0", "--table", "t:uniform:100,samples_per_insert=1")
+    got = ask(server, "tables", "alter", "t", "--max-size", "0")
+    assert "--max-size: expected a whole number from 1 to 1073741824, got '0'" in got.stderr, got
+    got = ask(server, "tables", "alter", "t", "--max-size", "99999999999")
+    assert "from 1 to 1073741824, got '99999999999'" in got.stderr, got
+    got = ask(server, "top", "--interval", "-1")
+    assert "a time from 0 to " in got.stderr and "got '-1'" in got.stderr, got
+    assert "1 sample an insert" in ask(server, "info", "t").stdout
+
+
+def test_the_option_of_a_data_directory_is_found():
+    got = reprise("serve", "--checkpoint-path", "x")
+    assert got.returncode == 2 and "did you mean --data?" in got.stderr, got

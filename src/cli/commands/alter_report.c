@@ -354,9 +354,10 @@ static void warn_free(rp_text_buffer *out, const rp_alter_report *r)
     }
     if ((r->given & (RP_ALTERED_SAMPLES_PER_INSERT | RP_ALTERED_RECENTER)) == 0) return;
     rp_text_buffer_format(
-        out, "%s has no effect: the limiter has no bounds; to keep %s samples an insert: ",
+        out, "%s has no effect: the limiter has no bounds; to keep %s sample%s an insert: ",
         (r->given & RP_ALTERED_SAMPLES_PER_INSERT) != 0 ? "--samples-per-insert" : "--recenter",
-        rp_decimal_text(l->samples_per_insert, ratio, sizeof ratio));
+        rp_decimal_text(l->samples_per_insert, ratio, sizeof ratio),
+        l->samples_per_insert == 1 ? "" : "s");
     offer(out, r->after, usual_buffer(l), true);
     rp_text_buffer_put(out, "\n");
 }

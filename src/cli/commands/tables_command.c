@@ -12,7 +12,7 @@
 #include "cli/serve/table_spec.h"
 #include "cli/text/signature_spec.h"
 
-enum { MAX_LIMIT = INT32_MAX };
+enum { MAX_ITEMS = 1 << 30, MAX_LIMIT = INT32_MAX };
 
 typedef enum option {
     COLUMN,
@@ -168,7 +168,7 @@ static rp_status take_bounds(rp_remote *r, rp_table_alteration *c, rp_problem *p
 
     if (rp_remote_setting(r, MAX_SIZE, &value)) {
         c->which |= RP_ALTER_MAX_SIZE;
-        st = rp_setting_integer(&value, 1, INT64_MAX, &c->max_size, problem);
+        st = rp_setting_integer(&value, 1, MAX_ITEMS, &c->max_size, problem);
     }
     if (st == RP_OK && rp_remote_setting(r, MAX_BYTES, &value)) {
         c->which |= RP_ALTER_MAX_BYTES;
