@@ -45,8 +45,9 @@ bool rp_storage_is_loaded(rp_storage *storage);
  * returns the status of rp_server_set_durable(). The caller must set the server's health. */
 RP_NODISCARD rp_status rp_storage_take(rp_storage *storage, rp_error *err);
 
-/* Closes the directory, after a last checkpoint unless no_final_checkpoint is set. The store
- * must not be in use. If something could not be written, logs the error and returns false. */
+/* Writes a last checkpoint, unless no_final_checkpoint is set, and closes the directory. The
+ * store must not be in use. If something could not be written, logs the error and returns
+ * false. */
 bool rp_storage_close(rp_storage *storage);
 
 /* Returns advice on the error with which loading failed, or NULL if there is none. Static. */
