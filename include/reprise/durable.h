@@ -38,6 +38,12 @@ typedef struct rp_durable_progress {
     int64_t left_ns; /* estimate; -1: unknown */
 } rp_durable_progress;
 
+/* A checkpoint that was written. */
+typedef struct rp_durable_written {
+    uint64_t number, bytes;
+    int64_t took_ns, pause_ns; /* how long it took, and how long changes were stopped */
+} rp_durable_written;
+
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_durable_options {
     const char *directory; /* * created if it does not exist */
@@ -69,6 +75,9 @@ typedef struct rp_durable_options {
      * checkpoint or a write to the journal. It is false if this works again, or if the text is
      * only a notice. May be NULL. */
     void (*on_event)(void *ctx, bool degraded, const char *text);
+    /* Called after each checkpoint, also in rp_durable_open() and rp_durable_close(), on the
+     * thread that wrote it. `written` is valid during the call. May be NULL. */
+    void (*on_checkpoint)(void *ctx, const rp_durable_written *written);
     void *ctx;
 } rp_durable_options;
 

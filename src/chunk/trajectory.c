@@ -619,9 +619,9 @@ rp_status rp_trajectory_check(const rp_trajectory *trajectory, const rp_signatur
     rp_status st;
 
     if (trajectory->column_count != expected)
-        return rp_fail(err, RP_INVALID,
-                       "the trajectory has %u columns but the signature has %zu",
-                       trajectory->column_count, expected);
+        return rp_fail(
+            err, RP_INVALID, "the trajectory has %u column%s but the signature has %zu",
+            trajectory->column_count, trajectory->column_count == 1 ? "" : "s", expected);
     for (size_t i = 0; i < expected; i++) {
         rp_trajectory_column c;
 

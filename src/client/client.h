@@ -107,6 +107,10 @@ void rp_client_ask_why(rp_client *client, const rp_why_question *question, char 
 /* Writes an error about the table `name`, which does not exist, with the names of `tables`.
  * Returns RP_NOT_FOUND. */
 rp_status rp_client_no_table(const rp_client_tables *tables, const char *name, rp_error *err);
+/* Does the same, with the tables of one shard, which it fetches, for at most half a second. If
+ * that fails, it leaves the error as it is. */
+rp_status rp_client_name_shard_tables(rp_client *client, size_t shard, const char *name,
+                                      rp_error *err);
 /* Returns `st`. If that is RP_NOT_FOUND, first fetches the tables of the servers, for at most
  * half a second, and writes the error of rp_client_no_table(). */
 rp_status rp_client_name_tables(rp_client *client, const char *name, rp_status st,

@@ -16,8 +16,62 @@
 enum { PATH_BYTES = 4096 };
 
 /* Makes a call with an empty response on all shards. Takes the message. */
+/* Adds to the text, as far as it fits. */
+static void add_text(char text[RP_ERROR_TEXT_BYTES], const char *format, const char *a,
+                     const char *b)
+{
+    size_t used = strlen(text);
+
+    (void)snprintf(text + used, RP_ERROR_TEXT_BYTES - used, format, a, b);
+}
+
+/* Writes the error of a shard, without its address. An unknown table is compared with those of
+ * the shard. */
+static void explain(rp_client *client, const rp_unary *u, size_t shard, const char *table,
+                    rp_error *why)
+{
+    const rp_unary_response *a = rp_unary_response_of(u, shard);
+    const char *address = rp_client_shard_address(client, shard);
+    size_t length = strlen(address);
+    bool is_named =
+        strncmp(a->text, address, length) == 0 && strncmp(a->text + length, ": ", 2) == 0;
+
+    (void)snprintf(why->text, sizeof why->text, "%s", a->text + (is_named ? length + 2 : 0));
+    if (a->status == RP_NOT_FOUND && table != NULL)
+        (void)rp_client_name_shard_tables(client, shard, table, why);
+}
+
+/* If some shards have done what others have not, replaces the error by one that names both.
+ * Returns false if no shard has done it. */
+static bool tell_done(rp_client *client, const rp_unary *u, const char *table, rp_status st,
+                      rp_error *err)
+{
+    char text[RP_ERROR_TEXT_BYTES] = "";
+    const char *comma = "done on ";
+
+    for (size_t i = 0; i < rp_unary_count(u); i++) {
+        if (rp_unary_response_of(u, i)->status != RP_OK) continue;
+        add_text(text, "%s%s", comma, rp_client_shard_address(client, i));
+        comma = ", ";
+    }
+    if (text[0] == '\0') return false;
+    comma = ", but not on ";
+    for (size_t i = 0; i < rp_unary_count(u); i++) {
+        rp_error why = {0};
+
+        if (rp_unary_response_of(u, i)->status == RP_OK) continue;
+        explain(client, u, i, table, &why);
+        add_text(text, "%s%s", comma, rp_client_shard_address(client, i));
+        add_text(text, " (%s)%s", why.text, "");
+        comma = ", ";
+    }
+    (void)rp_fail(err, st, "%s", text);
+    return true;
+}
+
+/* Calls all shards. `table`: the name of the table that must exist, or NULL. */
 static rp_status call_all(rp_client *client, const char *path, rp_buf *message, bool repeatable,
-                          rp_wait wait, rp_error *err)
+                          const char *table, rp_wait wait, rp_error *err)
 {
     const rp_unary_request request = {path, message, repeatable, false};
     rp_unary *u = NULL;
@@ -28,6 +82,8 @@ static rp_status call_all(rp_client *client, const char *path, rp_buf *message, 
              ? rp_fail(err, RP_NO_RESOURCE, "out of memory for a request")
              : rp_unary_call(client, &request, 0, client->addresses.count, wait, &u, err);
     if (st == RP_OK) st = rp_unary_result(u, err);
+    if (st != RP_OK && err != NULL && (u == NULL || !tell_done(client, u, table, st, err)))
+        st = rp_client_name_tables(client, table, st, err);
     rp_unary_free(u);
     rp_buf_deinit(message);
     return st;
@@ -151,14 +207,16 @@ rp_status rp_client_mutate(rp_client *client, const char *table, const rp_mutati
                            "table '%s': the priority of item %" PRIu64 " is not a number",
                            table, mutation->updates[i].key);
     if (client->store != NULL) {
-        st = rp_local_mutate(client, table, mutation, err);
+        st = rp_client_name_tables(client, table, rp_local_mutate(client, table, mutation, err),
+                                   err);
     } else {
         rp_buf_init(&message, &client->alloc);
         rp_wire_write_mutate_request(&message, table, mutation->updates, mutation->update_count,
                                      mutation->deletes, mutation->delete_count);
-        st = call_all(client, RP_CLIENT_REVERB "MutatePriorities", &message, true, wait, err);
+        st = call_all(client, RP_CLIENT_REVERB "MutatePriorities", &message, true, table, wait,
+                      err);
     }
-    return rp_client_name_tables(client, table, st, err);
+    return st;
 }
 
 rp_status rp_client_reset(rp_client *client, const char *table, rp_wait wait, rp_error *err)
@@ -168,13 +226,13 @@ rp_status rp_client_reset(rp_client *client, const char *table, rp_wait wait, rp
 
     if (st != RP_OK) return st;
     if (client->store != NULL) {
-        st = rp_local_reset(client, table, err);
+        st = rp_client_name_tables(client, table, rp_local_reset(client, table, err), err);
     } else {
         rp_buf_init(&message, &client->alloc);
         rp_wire_write_reset_request(&message, table);
-        st = call_all(client, RP_CLIENT_REVERB "Reset", &message, true, wait, err);
+        st = call_all(client, RP_CLIENT_REVERB "Reset", &message, true, table, wait, err);
     }
-    return rp_client_name_tables(client, table, st, err);
+    return st;
 }
 
 static rp_status copy_path(rp_client *client, const rp_unary *u, char **out, rp_error *err)
@@ -340,7 +398,7 @@ rp_status rp_client_create_table(rp_client *client, const rp_table_options *opti
     if (client->store != NULL) return rp_store_add_table(client->store, options, NULL, err);
     rp_buf_init(&message, &client->alloc);
     rp_wire_write_create_table(&message, options);
-    return call_all(client, RP_CLIENT_REPLAY "CreateTable", &message, false, wait, err);
+    return call_all(client, RP_CLIENT_REPLAY "CreateTable", &message, false, NULL, wait, err);
 }
 
 rp_status rp_client_drop_table(rp_client *client, const char *table, rp_wait wait,
@@ -352,13 +410,13 @@ rp_status rp_client_drop_table(rp_client *client, const char *table, rp_wait wai
     if (st != RP_OK) return st;
     rp_client_forget_signature(client, table);
     if (client->store != NULL) {
-        st = rp_local_drop(client, table, err);
+        st = rp_client_name_tables(client, table, rp_local_drop(client, table, err), err);
     } else {
         rp_buf_init(&message, &client->alloc);
         rp_wire_write_drop_table(&message, table);
-        st = call_all(client, RP_CLIENT_REPLAY "DropTable", &message, false, wait, err);
+        st = call_all(client, RP_CLIENT_REPLAY "DropTable", &message, false, table, wait, err);
     }
-    return rp_client_name_tables(client, table, st, err);
+    return st;
 }
 
 rp_status rp_client_alter_table(rp_client *client, const char *table,
@@ -377,13 +435,14 @@ rp_status rp_client_alter_table(rp_client *client, const char *table,
         return rp_fail(err, RP_INVALID, "table '%s': changes %#x are not all known", table,
                        (unsigned)change->which);
     if (client->store != NULL) {
-        st = rp_local_alter(client, table, change, err);
+        st = rp_client_name_tables(client, table, rp_local_alter(client, table, change, err),
+                                   err);
     } else {
         rp_buf_init(&message, &client->alloc);
         rp_wire_write_alter_table(&message, table, change);
-        st = call_all(client, RP_CLIENT_REPLAY "AlterTable", &message, true, wait, err);
+        st = call_all(client, RP_CLIENT_REPLAY "AlterTable", &message, true, table, wait, err);
     }
-    return rp_client_name_tables(client, table, st, err);
+    return st;
 }
 
 static rp_status set_paused(rp_client *client, const char *table, uint32_t sides, bool resume,
@@ -398,15 +457,16 @@ static rp_status set_paused(rp_client *client, const char *table, uint32_t sides
                        (unsigned)sides, RP_SIDE_INSERTS, RP_SIDE_SAMPLES,
                        RP_SIDE_INSERTS | RP_SIDE_SAMPLES);
     if (client->store != NULL) {
-        st = rp_local_pause(client, table, sides, resume, err);
+        st = rp_client_name_tables(client, table,
+                                   rp_local_pause(client, table, sides, resume, err), err);
     } else {
         rp_buf_init(&message, &client->alloc);
         rp_wire_write_pause_table(&message, table, sides);
         st = call_all(client,
                       resume ? RP_CLIENT_REPLAY "ResumeTable" : RP_CLIENT_REPLAY "PauseTable",
-                      &message, true, wait, err);
+                      &message, true, table, wait, err);
     }
-    return rp_client_name_tables(client, table, st, err);
+    return st;
 }
 
 rp_status rp_client_pause_table(rp_client *client, const char *table, uint32_t sides,

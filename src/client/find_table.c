@@ -75,6 +75,23 @@ rp_status rp_client_name_tables(rp_client *client, const char *name, rp_status s
     return st;
 }
 
+rp_status rp_client_name_shard_tables(rp_client *client, size_t shard, const char *name,
+                                      rp_error *err)
+{
+    rp_client_tables *tables = NULL;
+    rp_client_tables mine;
+    size_t first = 0, end;
+
+    if (rp_client_get_tables(client, rp_wait_ms(ASK_MS), &tables, NULL) != RP_OK)
+        return RP_NOT_FOUND;
+    while (first < tables->count && tables->tables[first].shard != shard) first++;
+    for (end = first; end < tables->count && tables->tables[end].shard == shard;) end++;
+    mine = (rp_client_tables){.tables = tables->tables + first, .count = end - first};
+    (void)rp_client_no_table(&mine, name, err);
+    rp_client_tables_free(tables);
+    return RP_NOT_FOUND;
+}
+
 rp_status rp_client_get_table(rp_client *client, const char *table, rp_wait wait,
                               rp_client_tables **out, rp_error *err)
 {

@@ -197,14 +197,18 @@ rp_status rp_durable_write_checkpoint(rp_durable *d, rp_error *err)
     rp_checkpoint_result result = {0};
     rp_error why = {0};
     rp_status st = write_with_reserve(d, &result, &why);
+    const rp_durable_written written = {result.number, result.bytes, rp_now_ns() - started_ns,
+                                        result.pause_ns};
 
     rp_mutex_lock(&d->mu);
     d->not_before_ns = d->checkpointer.is_short ? rp_now_ns() + SHORT_PAUSE_NS : 0;
     if (st == RP_OK)
-        note_success_locked(d, &result, rp_now_ns() - started_ns);
+        note_success_locked(d, &result, written.took_ns);
     else
         note_failure_locked(d);
     rp_mutex_unlock(&d->mu);
+    if (st == RP_OK && d->options.on_checkpoint != NULL)
+        d->options.on_checkpoint(d->options.ctx, &written);
     rp_durable_trouble(d, RP_TROUBLE_CHECKPOINT, st == RP_OK ? NULL : why.text);
     mend_reserve(d);
     if (st != RP_OK && err != NULL) *err = why;

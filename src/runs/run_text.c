@@ -217,9 +217,21 @@ static void put_episode(rp_runs *runs, scratch *s, uint64_t after, rp_buf *out)
     rp_buf_text(out, "]}");
 }
 
-static rp_status not_found(rp_string name, rp_error *err)
+/* Names the runs that there are, as many as fit. Overwrites `run`. */
+static rp_status not_found(rp_runs *runs, rp_string name, rp_run_view *run, rp_error *err)
 {
-    return rp_fail(err, RP_NOT_FOUND, "there is no run '%.*s'", (int)name.size, name.data);
+    char names[128] = "";
+    uint64_t after = 0;
+    size_t used = 0;
+
+    while (used + 1 < sizeof names && rp_runs_next(runs, after, run)) {
+        (void)snprintf(names + used, sizeof names - used, "%s%.40s",
+                       after > 0 ? ", " : "; the runs are: ", run->name.text);
+        used = strlen(names);
+        after = run->id;
+    }
+    return rp_fail(err, RP_NOT_FOUND, "there is no run '%.*s'%s",
+                   (int)(name.size < 100 ? name.size : 100), name.data, names);
 }
 
 rp_status rp_runs_write_json(rp_runs *runs, rp_string name, uint64_t after, rp_buf *out,
@@ -229,8 +241,10 @@ rp_status rp_runs_write_json(rp_runs *runs, rp_string name, uint64_t after, rp_b
 
     if (s == NULL) return rp_fail_memory(err, sizeof *s);
     if (!rp_runs_find(runs, name, &s->run)) {
+        rp_status st = not_found(runs, name, &s->run, err);
+
         rp_release(out->alloc, s, sizeof *s);
-        return not_found(name, err);
+        return st;
     }
     rp_buf_text(out, "{\"name\":");
     put_string(out, s->run.name.text);
@@ -364,8 +378,10 @@ rp_status rp_runs_write_rows(rp_runs *runs, rp_string name, rp_run_page *page, r
 
     if (s == NULL) return rp_fail_memory(err, sizeof *s);
     if (!rp_runs_find(runs, name, &s->run)) {
+        rp_status st = not_found(runs, name, &s->run, err);
+
         rp_release(out->alloc, s, sizeof *s);
-        return not_found(name, err);
+        return st;
     }
     if (page->after == 0) put_head(out, page->format, &s->run);
     page->more = true;

@@ -192,7 +192,7 @@ size_t rp_rate_limiter_samples_allowed(const rp_rate_limiter *rl, size_t wanted)
     return (size_t)low;
 }
 
-enum { CARRIED_BYTES = 48 };
+enum { CARRIED_BYTES = 48, BOUND_BYTES = 32 };
 
 /* " + 12 carried", or nothing. Returns `text`. */
 static char *carried_text(const rp_rate_limiter *rl, char text[CARRIED_BYTES])
@@ -219,10 +219,11 @@ char *rp_rate_limiter_why_no_insert(const rp_rate_limiter *rl, char *text, size_
 
     (void)snprintf(
         text, size,
-        "insert waits for samples: (%lld inserts + 1) * %g - %lld samples%s = %g is over "
+        "insert waits for samples: (%lld insert%s + 1) * %g - %lld sample%s%s = %g is over "
         "max_diff %g; %.0f more sample%s would release it",
-        (long long)rl->inserts, o->samples_per_insert, (long long)rl->samples,
-        carried_text(rl, carried), diff, o->max_diff, more, more == 1 ? "" : "s");
+        (long long)rl->inserts, rl->inserts == 1 ? "" : "s", o->samples_per_insert,
+        (long long)rl->samples, rl->samples == 1 ? "" : "s", carried_text(rl, carried), diff,
+        o->max_diff, more, more == 1 ? "" : "s");
     return text;
 }
 
@@ -232,20 +233,24 @@ char *rp_rate_limiter_why_no_sample(const rp_rate_limiter *rl, char *text, size_
     int64_t items = rl->inserts - rl->deletes;
     double diff = rp_rate_limiter_diff(rl) - 1;
     double more = items_until(o->min_diff - diff, o->samples_per_insert);
-    char carried[CARRIED_BYTES];
+    double missing = (double)(o->min_size - items);
+    char carried[CARRIED_BYTES], bound[BOUND_BYTES] = "";
 
-    if (items < o->min_size)
+    /* With enough items, samples may have to wait for more inserts still. */
+    if (more > missing) (void)snprintf(bound, sizeof bound, ", min_diff %g", o->min_diff);
+    if (missing > 0)
         (void)snprintf(text, size,
-                       "sample waits for inserts: the table has %lld item%s, min_size is %lld; "
-                       "%lld more insert%s would release it",
-                       (long long)items, items == 1 ? "" : "s", (long long)o->min_size,
-                       (long long)(o->min_size - items), o->min_size - items == 1 ? "" : "s");
+                       "sample waits for inserts: the table has %lld item%s, min_size is "
+                       "%lld%s; %.0f more insert%s would release it",
+                       (long long)items, items == 1 ? "" : "s", (long long)o->min_size, bound,
+                       fmax(more, missing), fmax(more, missing) == 1 ? "" : "s");
     else
-        (void)snprintf(text, size,
-                       "sample waits for inserts: %lld inserts * %g - %lld samples%s - 1 = %g "
-                       "is under min_diff %g; %.0f more insert%s would release it",
-                       (long long)rl->inserts, o->samples_per_insert, (long long)rl->samples,
-                       carried_text(rl, carried), diff, o->min_diff, more,
-                       more == 1 ? "" : "s");
+        (void)snprintf(
+            text, size,
+            "sample waits for inserts: %lld insert%s * %g - %lld sample%s%s - 1 = %g "
+            "is under min_diff %g; %.0f more insert%s would release it",
+            (long long)rl->inserts, rl->inserts == 1 ? "" : "s", o->samples_per_insert,
+            (long long)rl->samples, rl->samples == 1 ? "" : "s", carried_text(rl, carried),
+            diff, o->min_diff, more, more == 1 ? "" : "s");
     return text;
 }

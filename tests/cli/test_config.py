@@ -60,7 +60,7 @@ BAD = [
      "1:12: max_bytes: expected a size such as 4GiB, or a part of the memory, at most 100%, "
      "got 'much'"),
     ("drain_seconds: -1\n",
-     "1:16: drain_seconds: expected a time such as 30 or 30s, at most 86400 s, got '-1'"),
+     "1:16: drain_seconds: expected a time from 0 to 86400 s, such as 30 or 30s, got '-1'"),
     ("storage:\n  dta: /x\n", "2:3: storage.dta: unknown key, did you mean 'storage.data'?"),
     ("storage: /x\n", "1:10: storage: expected a map, got a value"),
     ("storage:\n  durability: sync\n", "2:15: storage.durability: needs storage.data as well"),

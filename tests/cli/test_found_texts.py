@@ -46,6 +46,13 @@ def test_a_limiter_that_waits_for_ever_says_one_thing(serve):
     assert "it will wait for ever; reprise tables alter changes --max-size or --min-size" in got.stderr
 
 
+def test_an_alteration_that_changes_nothing_says_only_that(serve):
+    server = serve("--port", "0", "--table", "slow:uniform:100")
+    got = ask(server, "tables", "alter", "slow", "--min-size", "1")
+    assert (got.returncode, got.stdout) == (0, ""), got
+    assert got.stderr == "reprise tables: warning: nothing has changed: min_size was 1 already\n"
+
+
 def test_an_alteration_that_keeps_no_item_is_a_warning(serve):
     server = serve("--port", "0", "--table", "t:fifo:9")
     insert(server, "t", '{"data": {"x": [1, 2, 3]}}')
@@ -91,7 +98,7 @@ def test_a_priority_that_is_not_a_number_is_named_by_its_row(serve, tmp_path):
 
 
 @pytest.mark.parametrize("line, text", [
-    ('{"data": {"x": [NaN]}}', 'JSON has no NaN and no Infinity: data may have them as texts, "NaN"'),
+    ('{"data": {"x": [NaN]}}', 'JSON has no NaN and no Infinity: data may have them as texts, "NaN", a priority may not'),
     ("hello", 'expected a value: a line is {"data": {"obs": [1, 2]}}')])
 def test_a_line_that_is_not_json_says_what_is_expected(serve, line, text):
     server = serve("--port", "0", "--table", "u:fifo:9")
@@ -139,3 +146,19 @@ def test_a_table_that_exists_and_an_unknown_environment_have_a_next_step(serve):
     assert got.returncode == 1 and "already; reprise tables alter changes it" in got.stderr, got
     got = reprise("tune", "--env", "nope")
     assert "unknown 'nope'; there are " in got.stderr and "cartpole" in got.stderr, got
+
+
+def test_bounds_of_options_are_those_of_the_server(serve):
+    server = serve("--port", "0", "--table", "t:uniform:100,samples_per_insert=1")
+    got = ask(server, "tables", "alter", "t", "--max-size", "0")
+    assert "--max-size: expected a whole number from 1 to 1073741824, got '0'" in got.stderr, got
+    got = ask(server, "tables", "alter", "t", "--max-size", "99999999999")
+    assert "from 1 to 1073741824, got '99999999999'" in got.stderr, got
+    got = ask(server, "top", "--interval", "-1")
+    assert "a time from 0 to " in got.stderr and "got '-1'" in got.stderr, got
+    assert "1 sample an insert" in ask(server, "info", "t").stdout
+
+
+def test_the_option_of_a_data_directory_is_found():
+    got = reprise("serve", "--checkpoint-path", "x")
+    assert got.returncode == 2 and "did you mean --data?" in got.stderr, got

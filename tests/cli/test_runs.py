@@ -84,7 +84,7 @@ def test_export_tfevents(server, tmp_path):
     (["list", "x"], 2, "'x' is not expected here"),
     (["list", "--format", "csv"], 2, "--format has no effect on list"),
     (["export"], 2, "needs the name of a run"),
-    (["export", "none"], 1, "there is no run 'none'"),
+    (["export", "none"], 1, "there is no run 'none'; the runs are: "),
     (["export", "first", "--output", "/none/x"], 1, "/none/x: No such file or directory"),
     (["export", "first", "--format", "xml"], 2, "xml"),
 ])

@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import pathlib
 import re
 import resource
 import signal
@@ -16,7 +17,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from conftest import REPRISE, SECONDS, Server, clean_environment, fields_of, reprise
+from conftest import REPRISE, SECONDS, Server, answer, clean_environment, fields_of, reprise
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
@@ -459,6 +460,18 @@ def end(server):
 def max_sizes(server):
     tables = json.loads(get(server.port, "/v1/info")[1])["tables"]
     return {table["name"]: table["max_size"] for table in tables}
+
+
+def test_every_checkpoint_is_logged(serve, tmp_path):
+    server = serve("--port=0", f"--data={tmp_path / 'data'}")
+    asked = [re.search(r"\d+", pathlib.Path(answer(server, "checkpoint").strip()).name)[0]
+             for _ in range(4)]
+    end(server)
+    server.events()  # reads the rest of the lines
+    logged = [int(re.search(r"number=(\d+)", line)[1]) for line in server.lines
+              if "event=checkpoint " in line]
+    assert logged == list(range(logged[0], logged[0] + len(logged))), server.lines
+    assert set(map(int, asked)) < set(logged) and logged[-1] > int(asked[-1]), server.lines  # the last one too
 
 
 @pytest.mark.parametrize("mode", ["checkpoint", "interval"])

@@ -156,7 +156,7 @@ def test_items_name_their_columns(item, text):
 
 @pytest.mark.parametrize("step, text", [
     ({"obs": np.zeros(4, np.float32), "reward": np.float32(0)}, r"'obs': got shape \[4\] but expected \[3\]"),
-    ({"obs": np.zeros(3, np.float32)}, "has 1 columns but the signature has 2: obs, reward"),
+    ({"obs": np.zeros(3, np.float32)}, "has 1 column but the signature has 2: obs, reward"),
 ])
 def test_an_insert_that_does_not_match_the_signature(step, text):
     signature = {"obs": reprise.TensorSpec((3,), np.float32), "reward": reprise.TensorSpec((), np.float32)}

@@ -116,6 +116,17 @@ static double inserts_for(double diff, const rp_limiter_options *l)
     return l->samples_per_insert > 0 ? diff / l->samples_per_insert : MOST_COUNTED;
 }
 
+/* Returns how many inserts min_size and min_diff wait for; the latter may be negative. */
+static double missing_items(const rp_table_info *t, const rp_limiter_options *l)
+{
+    return fmax(0, (double)l->min_size - items_of(t));
+}
+
+static double missing_inserts(const rp_table_info *t, const rp_limiter_options *l)
+{
+    return ceil(inserts_for(l->min_diff - diff_under(t, l) + 1, l));
+}
+
 /* Writes how many operations of the other side would release those that wait, and ends the
  * line. A number beyond MOST_COUNTED is not written. */
 static void put_needed(rp_text_buffer *out, double count, const char *what)
@@ -193,7 +204,10 @@ static bool sample_state(rp_text_buffer *out, const rp_table_info *t)
         rp_text_buffer_format(out,
                               "  samples wait for inserts: %.0f item%s, min_size is %" PRId64,
                               items, items == 1 ? "" : "s", l->min_size);
-        put_needed(out, (double)l->min_size - items, "insert");
+        if (missing_inserts(t, l) > missing_items(t, l))
+            rp_text_buffer_format(out, ", min_diff %s",
+                                  rp_decimal_text(l->min_diff, bound, sizeof bound));
+        put_needed(out, fmax(missing_items(t, l), missing_inserts(t, l)), "insert");
         return false;
     }
     if (!may_sample(t, l)) {
@@ -211,12 +225,6 @@ static bool sample_state(rp_text_buffer *out, const rp_table_info *t)
         put_room(out, t->limiter_diff - l->min_diff, "they", "inserts");
     rp_text_buffer_put(out, "\n");
     return true;
-}
-
-void rp_limiter_state(rp_text_buffer *out, const rp_table_info *info)
-{
-    (void)insert_state(out, info);
-    (void)sample_state(out, info);
 }
 
 void rp_limiter_waits(rp_text_buffer *out, const rp_table_info *info)
@@ -254,7 +262,12 @@ void rp_alter_changes(rp_text_buffer *out, const rp_alter_report *r)
                               "  items that were sampled %" PRId32
                               " times or more leave after their next sample\n",
                               r->after->max_times_sampled);
-    if (concerns_limiter(r)) rp_limiter_state(out, r->after);
+    if (!concerns_limiter(r)) return;
+    (void)insert_state(out, r->after);
+    if (is_for_ever(r->after))
+        rp_text_buffer_put(out, "  samples wait for ever\n"); /* a warning says why */
+    else
+        (void)sample_state(out, r->after);
 }
 
 void rp_alter_changes_json(rp_text_buffer *out, const rp_alter_report *r)
@@ -280,15 +293,23 @@ void rp_alter_changes_json(rp_text_buffer *out, const rp_alter_report *r)
     rp_json_put_unsigned(out, evicted(r));
 }
 
+bool rp_alter_is_same(const rp_alter_report *r)
+{
+    char room[2][VALUE_BYTES];
+    const char *values[2];
+    bool is_same = (r->given & RP_ALTERED_RECENTER) == 0;
+
+    for (int i = 0; i < FIELDS && is_same; i++) is_same = !values_of(r, i, values, room);
+    return is_same;
+}
+
 /* Warns if the command has changed nothing, since all values were as given before. */
 static void warn_same(rp_text_buffer *out, const rp_alter_report *r)
 {
     const char *values[2], *comma = "nothing has changed: ";
     char room[2][VALUE_BYTES];
 
-    if ((r->given & RP_ALTERED_RECENTER) != 0) return;
-    for (int i = 0; i < FIELDS; i++)
-        if (values_of(r, i, values, room)) return;
+    if (!rp_alter_is_same(r)) return;
     for (int i = 0; i < FIELDS; i++) {
         if ((r->given & field_options[i]) == 0) continue;
         (void)values_of(r, i, values, room);
@@ -333,9 +354,10 @@ static void warn_free(rp_text_buffer *out, const rp_alter_report *r)
     }
     if ((r->given & (RP_ALTERED_SAMPLES_PER_INSERT | RP_ALTERED_RECENTER)) == 0) return;
     rp_text_buffer_format(
-        out, "%s has no effect: the limiter has no bounds; to keep %s samples an insert: ",
+        out, "%s has no effect: the limiter has no bounds; to keep %s sample%s an insert: ",
         (r->given & RP_ALTERED_SAMPLES_PER_INSERT) != 0 ? "--samples-per-insert" : "--recenter",
-        rp_decimal_text(l->samples_per_insert, ratio, sizeof ratio));
+        rp_decimal_text(l->samples_per_insert, ratio, sizeof ratio),
+        l->samples_per_insert == 1 ? "" : "s");
     offer(out, r->after, usual_buffer(l), true);
     rp_text_buffer_put(out, "\n");
 }
@@ -346,7 +368,7 @@ static void warn_still(rp_text_buffer *out, const rp_alter_report *r)
 {
     const rp_table_info *t = r->after;
     const rp_limiter_options *l = &t->limiter;
-    bool samples = items_of(t) >= (double)l->min_size && !may_sample(t, l) &&
+    bool samples = missing_inserts(t, l) > missing_items(t, l) &&
                    !may_sample(r->before, &r->before->limiter);
     bool inserts = !may_insert(t, l) && !may_insert(r->before, &r->before->limiter);
     bool bounded = !rp_limiter_unbounded(l->min_diff) && !rp_limiter_unbounded(l->max_diff);
@@ -363,8 +385,14 @@ static void warn_still(rp_text_buffer *out, const rp_alter_report *r)
     rp_text_buffer_format(
         out, "%s wait as before, because of %s, which this command has not changed; ",
         samples ? "samples" : "inserts", samples ? "min_diff" : "max_diff");
-    offer(out, t, buffer, !(samples ? may_sample(t, &centred) : may_insert(t, &centred)));
-    rp_text_buffer_put(out, " would let them proceed\n");
+    offer(out, t, buffer,
+          samples ? missing_inserts(t, &centred) > missing_items(t, &centred)
+                  : !may_insert(t, &centred));
+    rp_text_buffer_put(out, " would let them proceed");
+    if (samples && missing_items(t, l) > 0)
+        rp_text_buffer_format(out, " after %.0f more insert%s", missing_items(t, l),
+                              missing_items(t, l) == 1 ? "" : "s");
+    rp_text_buffer_put(out, "\n");
 }
 
 void rp_alter_warnings(rp_text_buffer *out, const rp_alter_report *r)

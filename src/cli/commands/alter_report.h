@@ -5,6 +5,8 @@
 #ifndef RP_CLI_COMMANDS_ALTER_REPORT_H
 #define RP_CLI_COMMANDS_ALTER_REPORT_H
 
+#include <stdbool.h>
+
 #include "cli/text/text_buffer.h"
 #include "reprise/table.h"
 
@@ -27,8 +29,12 @@ typedef struct rp_alter_report {
     uint32_t given; /* flags of rp_alter_option */
 } rp_alter_report;
 
+/* Returns true if no value has changed and the limiter was not recentred. */
+bool rp_alter_is_same(const rp_alter_report *report);
+
 /* Writes a line for each value that has changed. If an option of the rate limiter was given,
- * also writes the lines of rp_limiter_state(). */
+ * also writes a line about inserts and one about samples: how many may proceed, or what they
+ * wait for. */
 void rp_alter_changes(rp_text_buffer *out, const rp_alter_report *report);
 
 /* Writes the same as two members of a JSON object: "changes" and "evicted" (the number of
@@ -39,10 +45,7 @@ void rp_alter_changes_json(rp_text_buffer *out, const rp_alter_report *report);
  * the effect, and for a rate limiter that makes inserts or samples wait for ever. */
 void rp_alter_warnings(rp_text_buffer *out, const rp_alter_report *report);
 
-/* Writes a line about inserts and a line about samples: how many may proceed, or what they wait
- * for. */
-void rp_limiter_state(rp_text_buffer *out, const rp_table_info *info);
-/* Writes only those of the two lines that report a wait. */
+/* Writes a line for each of inserts and samples that have to wait: what they wait for. */
 void rp_limiter_waits(rp_text_buffer *out, const rp_table_info *info);
 
 #endif

@@ -146,7 +146,9 @@ static void print_overview(FILE *out)
     for (size_t i = 0; i < rp_command_count; i++)
         (void)fprintf(out, "  %-12s%s\n", rp_commands[i]->name, rp_commands[i]->summary);
     (void)fputs("\nreprise COMMAND --help explains one. To begin: reprise serve\n"
-                "Without a command, on a terminal, reprise is a shell: reprise shell\n",
+                "Without a command, on a terminal, reprise is a shell: reprise shell, which "
+                "also reads a "
+                "pipe\n",
                 out);
 }
 

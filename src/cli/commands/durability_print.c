@@ -165,11 +165,12 @@ static void report_shard(rp_text_buffer *out, const rp_tables_view *v,
          d->last_checkpoint > 0 ? ", at the last checkpoint" : "");
     line(out, "in memory", "%s, %s on disk only", rp_size_text(d->resident_bytes, a, sizeof a),
          rp_size_text(d->spilled_bytes, b, sizeof b));
-    line(out, "read back", "%" PRIu64 " chunks, %s", d->loads,
+    line(out, "read back", "%" PRIu64 " chunk%s, %s", d->loads, rp_plural(d->loads),
          rp_size_text(d->load_bytes, a, sizeof a));
     line(out, "at the start",
-         "%" PRIu64 " items, %" PRIu64 " journal records, %" PRIu64 " torn bytes",
-         d->recovered_items, d->recovered_records, d->torn_bytes);
+         "%" PRIu64 " item%s, %" PRIu64 " journal record%s, %" PRIu64 " torn byte%s",
+         d->recovered_items, rp_plural((uint64_t)d->recovered_items), d->recovered_records,
+         rp_plural(d->recovered_records), d->torn_bytes, rp_plural(d->torn_bytes));
     if (d->progress.what != NULL)
         line(out, d->progress.what, "%s", rp_progress_words(&d->progress, a, sizeof a));
 }

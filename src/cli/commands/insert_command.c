@@ -16,10 +16,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/commands/array_files.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/remote.h"
 #include "cli/commands/table_list.h"
@@ -57,8 +56,9 @@ static const char text[] =
     "data.\n"
     "If the table has a signature (reprise info TABLE shows it), the names must be its names, "
     "in\n"
-    "any order, and types are its types; .npy files with other names are taken in their "
-    "order.\n"
+    "any order, and types are its types. Only if no .npy file has NAME= or the name of a "
+    "column,\n"
+    "the files are its columns in their order.\n"
     "If it has none, only the order is kept: reprise sample calls the columns 0, 1, and so on. "
     "Types\n"
     "are then int64, float64, bool or string.\n"
@@ -253,20 +253,6 @@ static bool insert_item(insertion *in, const char *const *names, const rp_tensor
     return o->st == RP_OK;
 }
 
-typedef struct array {
-    const char *name, *path;
-    void *bytes; /* mapped; NULL: not */
-    size_t size;
-    rp_tensor tensor;
-} array;
-
-typedef struct arrays {
-    array list[RP_MAX_WORDS];
-    const array *order[RP_MAX_WORDS]; /* in the order of the columns of an item */
-    size_t count;
-    array priorities; /* bytes NULL: none */
-} arrays;
-
 static bool ends_with(const char *text_, const char *end)
 {
     size_t length = strlen(text_), more = strlen(end);
@@ -274,143 +260,16 @@ static bool ends_with(const char *text_, const char *end)
     return length >= more && strcmp(text_ + length - more, end) == 0;
 }
 
-/* Parses "NAME=PATH", or a path whose last part is the name, without ".npy". */
-static bool name_array(insertion *in, const char *word, array *a, outcome *o)
-{
-    const char *equals = strchr(word, '='), *slash;
-
-    assert(ends_with(word, ".npy"));
-    a->path = equals != NULL ? equals + 1 : word;
-    slash = strrchr(a->path, '/');
-    if (equals != NULL)
-        a->name = rp_arena_text(&in->r.arena, word, (size_t)(equals - word));
-    else if (slash != NULL)
-        a->name = rp_arena_text(&in->r.arena, slash + 1, strlen(slash + 1) - 4);
-    else
-        a->name = rp_arena_text(&in->r.arena, word, strlen(word) - 4);
-    if (a->name != NULL) return true;
-    (void)rp_problem_memory(&o->problem);
-    return bad_input(o);
-}
-
-static bool map_array(array *a, outcome *o)
-{
-    int fd = open(a->path, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    rp_problem why;
-
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        (void)rp_problem_set(&o->problem, NULL, "%.500s: %s", a->path, strerror(errno));
-        if (fd >= 0) (void)close(fd);
-        return bad_input(o);
-    }
-    a->size = st.st_size > 0 ? (size_t)st.st_size : 0;
-    if (a->size > 0) a->bytes = mmap(NULL, a->size, PROT_READ, MAP_PRIVATE, fd, 0);
-    (void)close(fd);
-    if (a->size > 0 && a->bytes == MAP_FAILED) {
-        a->bytes = NULL;
-        (void)rp_problem_set(&o->problem, NULL, "%.500s: %s", a->path, strerror(errno));
-        return bad_input(o);
-    }
-    if (rp_npy_parse(a->bytes, a->size, &a->tensor, &why) != RP_OK) {
-        (void)rp_problem_set(&o->problem, NULL, "%.500s: %s", a->path, why.text);
-        return bad_input(o);
-    }
-    if (a->tensor.shape.rank > 0) return true;
-    (void)rp_problem_set(&o->problem, NULL,
-                         "%.500s: a single number; expected an array with a row for each item",
-                         a->path);
-    return bad_input(o);
-}
-
-/* Orders the arrays as the signature does, if it names the first column; otherwise keeps the
- * order of the command line. */
-static bool order_arrays(insertion *in, arrays *all, outcome *o)
-{
-    size_t wanted = in->signature != NULL ? rp_signature_column_count(in->signature) : 0;
-
-    for (size_t i = 0; i < all->count; i++) all->order[i] = &all->list[i];
-    if (in->signature == NULL) return true;
-    if (wanted != all->count) {
-        (void)rp_problem_set(&o->problem, NULL,
-                             "table '%.100s' has %zu column%s, got %zu file%s; "
-                             "reprise info %.100s names them",
-                             in->table, wanted, rp_plural(wanted), all->count,
-                             rp_plural(all->count), in->table);
-        return bad_input(o);
-    }
-    for (size_t c = 0; c < wanted; c++) {
-        const char *name = rp_signature_column(in->signature, c)->name;
-        size_t i = 0;
-
-        while (i < all->count && (name == NULL || strcmp(all->list[i].name, name) != 0)) i++;
-        if (i == all->count && c == 0) return true; /* the names do not match: keep the order */
-        if (i == all->count) {
-            (void)rp_problem_set(&o->problem, NULL,
-                                 "no file for column '%.100s'; give it as "
-                                 "NAME=FILE",
-                                 name != NULL ? name : "");
-            return bad_input(o);
-        }
-        all->order[c] = &all->list[i];
-    }
-    return true;
-}
-
-static bool load_arrays(insertion *in, arrays *all, outcome *o)
-{
-    const rp_flags *f = in->r.flags;
-    int64_t items = -1;
-
-    for (size_t i = 1; i < f->word_count; i++) {
-        array *a = &all->list[all->count];
-
-        assert(all->count < RP_MAX_WORDS);
-        if (!name_array(in, f->words[i], a, o)) return false;
-        if (strcmp(a->name, "_key") == 0 || strcmp(a->name, "_probability") == 0) continue;
-        if (strcmp(a->name, "_priority") == 0) {
-            all->priorities = *a;
-            a = &all->priorities;
-        } else {
-            all->count++;
-        }
-        if (!map_array(a, o)) return false;
-        if (items >= 0 && a->tensor.shape.dims[0] != items) {
-            (void)rp_problem_set(
-                &o->problem, NULL, "%.300s has %lld item%s, the files before it %lld", a->path,
-                (long long)a->tensor.shape.dims[0],
-                rp_plural((uint64_t)a->tensor.shape.dims[0]), (long long)items);
-            return bad_input(o);
-        }
-        items = a->tensor.shape.dims[0];
-    }
-    if (all->count > 0) return order_arrays(in, all, o);
-    (void)rp_problem_set(&o->problem, NULL, "no file for a column is given");
-    return bad_input(o);
-}
-
-/* Returns the row of an item. Its elements may be unaligned, so they are only copied. */
-static rp_tensor row_of(const array *a, size_t item)
-{
-    rp_tensor t = {.dtype = a->tensor.dtype, .shape = {.rank = a->tensor.shape.rank - 1}};
-    size_t elements = 1;
-
-    assert(a->tensor.shape.rank >= 1 && item < (size_t)a->tensor.shape.dims[0]);
-    for (int32_t d = 0; d < t.shape.rank; d++) {
-        t.shape.dims[d] = a->tensor.shape.dims[d + 1];
-        elements *= (size_t)t.shape.dims[d];
-    }
-    t.data = (const char *)a->tensor.data + item * elements * rp_dtype_size(t.dtype);
-    return t;
-}
-
 static bool insert_arrays(insertion *in, outcome *o)
 {
-    static arrays all; /* too large for a stack */
+    static rp_array_files all; /* too large for a stack */
     const char *names[RP_MAX_WORDS];
     rp_tensor tensors[RP_MAX_WORDS];
     size_t items;
-    bool good = load_arrays(in, &all, o);
+    bool good = rp_array_files_load(&all, &in->r.arena, &in->r.flags->words[1],
+                                    in->r.flags->word_count - 1, in->table, in->signature,
+                                    &o->problem) == RP_OK ||
+                bad_input(o);
 
     static_assert((int)RP_MAX_WORDS <= (int)RP_MAX_COLUMNS, "every file can be a column (V1)");
     if (good && all.priorities.bytes != NULL && !in->priority_given)
@@ -424,16 +283,14 @@ static bool insert_arrays(insertion *in, outcome *o)
         double priority = in->priority;
 
         in->place = (rp_place){NULL, i, 0};
-        for (size_t c = 0; c < all.count; c++) tensors[c] = row_of(all.order[c], i);
+        for (size_t c = 0; c < all.count; c++) tensors[c] = rp_array_file_row(all.order[c], i);
         if (all.priorities.bytes != NULL && !in->priority_given)
-            priority =
-                rp_element_number(all.priorities.tensor.dtype, row_of(&all.priorities, i).data);
+            priority = rp_element_number(all.priorities.tensor.dtype,
+                                         rp_array_file_row(&all.priorities, i).data);
         good = insert_item(in, names, tensors, all.count, priority, o);
         if (!good) rp_npy_advise(o->err.text, sizeof o->err.text);
     }
-    for (size_t i = 0; i < all.count; i++)
-        if (all.list[i].bytes != NULL) (void)munmap(all.list[i].bytes, all.list[i].size);
-    if (all.priorities.bytes != NULL) (void)munmap(all.priorities.bytes, all.priorities.size);
+    rp_array_files_close(&all);
     return good;
 }
 

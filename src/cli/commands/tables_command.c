@@ -12,7 +12,7 @@
 #include "cli/serve/table_spec.h"
 #include "cli/text/signature_spec.h"
 
-enum { MAX_LIMIT = INT32_MAX };
+enum { MAX_ITEMS = 1 << 30, MAX_LIMIT = INT32_MAX };
 
 typedef enum option {
     COLUMN,
@@ -108,6 +108,16 @@ static rp_status parse_columns(rp_remote *r, rp_signature **out, rp_problem *pro
     return rp_problem_set(problem, NULL, "--column: %s", err.text);
 }
 
+/* Reads the table that a word and --column describe. The caller drops the signature. */
+static rp_status parse_table(rp_remote *r, const char *word, rp_table_settings *settings,
+                             rp_problem *problem)
+{
+    rp_status st = rp_table_spec_parse(settings, &r->arena, "create", word, 0, problem);
+
+    if (st == RP_OK) st = parse_columns(r, &settings->signature, problem);
+    return st == RP_OK ? rp_table_settings_finish(settings, problem) : st;
+}
+
 static int create(rp_remote *r, const char *word, const char **table)
 {
     rp_table_settings settings = {0};
@@ -118,9 +128,7 @@ static int create(rp_remote *r, const char *word, const char **table)
     rp_status st;
     int status = 0;
 
-    if (rp_table_spec_parse(&settings, &r->arena, "create", word, 0, &problem) != RP_OK ||
-        parse_columns(r, &settings.signature, &problem) != RP_OK ||
-        rp_table_settings_finish(&settings, &problem) != RP_OK) {
+    if (parse_table(r, word, &settings, &problem) != RP_OK) {
         status = rp_remote_misuse(r, &problem);
     } else {
         made = rp_table_settings_options(&settings);
@@ -160,7 +168,7 @@ static rp_status take_bounds(rp_remote *r, rp_table_alteration *c, rp_problem *p
 
     if (rp_remote_setting(r, MAX_SIZE, &value)) {
         c->which |= RP_ALTER_MAX_SIZE;
-        st = rp_setting_integer(&value, 1, INT64_MAX, &c->max_size, problem);
+        st = rp_setting_integer(&value, 1, MAX_ITEMS, &c->max_size, problem);
     }
     if (st == RP_OK && rp_remote_setting(r, MAX_BYTES, &value)) {
         c->which |= RP_ALTER_MAX_BYTES;
@@ -306,7 +314,7 @@ static int report_alteration(rp_remote *r, const rp_table_list *list,
         rp_unreachable_json(&buffer, r->change.list, r->change.count);
         rp_json_close(&buffer, '}');
         rp_text_buffer_put(&buffer, "\n");
-    } else {
+    } else if (!rp_alter_is_same(&report)) { /* else a warning says so */
         rp_text_buffer_put(&buffer, "altered ");
         put_table(&buffer, list, now);
         rp_text_buffer_put(&buffer, "\n");
@@ -365,21 +373,6 @@ static int alter(rp_remote *r, const char *word, const char **table)
     return status;
 }
 
-/* Prints why a call has failed. A name that does not exist is compared with those that do. */
-static int fail_named(rp_remote *r, const char *name, rp_status st, const rp_error *err)
-{
-    rp_table_list list = {0};
-    rp_error missing = {0};
-    int status;
-
-    if (st == RP_NOT_FOUND && fetch_named(r, name, &list, &missing) == RP_NOT_FOUND)
-        status = rp_remote_fail(r, st, &missing);
-    else
-        status = rp_remote_fail(r, st, err);
-    rp_table_list_deinit(&list);
-    return status;
-}
-
 static int drop(rp_remote *r, const char *word, const char **table)
 {
     rp_error err = {0};
@@ -389,7 +382,7 @@ static int drop(rp_remote *r, const char *word, const char **table)
     st = rp_client_drop_table(r->client, word, rp_remote_wait(r), &err);
     rp_remote_end_change(r);
     *table = word;
-    return st == RP_OK ? 0 : fail_named(r, word, st, &err);
+    return st == RP_OK ? 0 : rp_remote_fail(r, st, &err);
 }
 
 static int reset(rp_remote *r, const char *word, const char **table)
@@ -401,7 +394,7 @@ static int reset(rp_remote *r, const char *word, const char **table)
     st = rp_client_reset(r->client, word, rp_remote_wait(r), &err);
     rp_remote_end_change(r);
     *table = word;
-    return st == RP_OK ? 0 : fail_named(r, word, st, &err);
+    return st == RP_OK ? 0 : rp_remote_fail(r, st, &err);
 }
 
 static uint32_t sides(const rp_remote *r)
@@ -559,6 +552,35 @@ static rp_status check(const rp_remote *r, size_t a, rp_problem *problem)
     return RP_OK;
 }
 
+/* Checks all words before the first change: the tables to create, or that the named tables
+ * exist on a server. Returns 0, or prints an error and returns the exit status. */
+static int check_words(rp_remote *r, size_t a)
+{
+    rp_table_list list = {0};
+    rp_problem problem;
+    rp_error err = {0};
+    rp_status st = RP_OK;
+    int status = 0;
+
+    for (size_t i = 1; i < r->flags->word_count && status == 0; i++) {
+        rp_table_settings settings = {0};
+        const char *word = r->flags->words[i];
+
+        if (actions[a].act == create) {
+            if (parse_table(r, word, &settings, &problem) != RP_OK)
+                status = rp_remote_misuse(r, &problem);
+            rp_signature_unref(settings.signature);
+            continue;
+        }
+        if (i == 1) st = rp_table_list_fetch(&list, r->client, rp_remote_wait(r), &err);
+        if (st == RP_OK && rp_table_list_find(&list, word) == NULL)
+            st = rp_table_list_missing(&list, word, &err);
+        if (st != RP_OK) status = rp_remote_fail(r, st, &err);
+    }
+    rp_table_list_deinit(&list);
+    return status;
+}
+
 static int report(rp_remote *r, const char *done, const char *table)
 {
     rp_text_buffer buffer = {0};
@@ -605,7 +627,7 @@ static int run(const rp_flags *flags)
 
     if (status == 0 && check(&r, a, &problem) != RP_OK) status = rp_remote_misuse(&r, &problem);
     if (status == 0) status = rp_remote_connect(&r);
-    if (status == 0 && actions[a].act == NULL) status = list_names(&r);
+    if (status == 0) status = actions[a].act == NULL ? list_names(&r) : check_words(&r, a);
     for (size_t i = 1; i < flags->word_count && status == 0; i++) {
         status = actions[a].act(&r, flags->words[i], &table);
         if (status == 0 && table != NULL) status = report(&r, actions[a].done, table);

@@ -398,10 +398,11 @@ static void help_lines(painter *p)
         "OUT/S      samples a second",
         "UPD/S      updates of priorities a second",
         "RATIO      samples an insert, since the last refresh",
-        "LIMITER    [--|--] stands between min_diff, where samples wait, and max_diff, where",
-        "           inserts wait; [##..] has fewer items than min_size; [free] has no bounds,",
-        "           [open] one that is not reached, [at max_diff] or [at min_diff] one that is",
-        "WAIT       inserts (i) and samples (s) that wait; the reasons are below the tables",
+        "LIMITER    [--|--] stands between min_diff, where samples wait, and",
+        "           max_diff, where inserts wait; [##..] has fewer items than",
+        "           min_size; [free] has no bounds, [open] one that is not reached,",
+        "           [at max_diff] or [at min_diff] one that is",
+        "WAIT       inserts (i) and samples (s) that wait; reasons are below the tables",
     };
 
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {

@@ -73,6 +73,8 @@ static const char *option_synonym(const rp_command *c, const char *name)
         {"batch-size", "batch"},
         {"batch-size", "count"},
         {"buffer-size", "capacity"},
+        {"checkpoint-dir", "data"},
+        {"checkpoint-path", "data"},
         {"env-id", "env"},
         {"environment", "env"},
         {"exploration-final-eps", "epsilon-last"},

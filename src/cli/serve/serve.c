@@ -373,7 +373,6 @@ static void run_until_drained(process *p)
         case RP_SIGNAL_NONE:
             if (p->draining) break;
             rp_store_trim(p->store);
-            rp_storage_log_checkpoints(&p->storage);
             break;
         case RP_SIGNAL_WAKE: break;
         }

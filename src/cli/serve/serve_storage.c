@@ -76,6 +76,21 @@ static void on_event(void *ctx, bool degraded, const char *text)
                     degraded ? "storage_trouble" : "storage", f.text);
 }
 
+/* Logs a checkpoint. Called on any thread. */
+static void on_checkpoint(void *ctx, const rp_durable_written *written)
+{
+    rp_storage *s = ctx;
+    char bytes[32];
+    rp_fields f;
+
+    rp_fields_init(&f);
+    rp_fields_add(&f, "number", "%" PRIu64, written->number);
+    rp_fields_add(&f, "written", "%s", rp_size_text(written->bytes, bytes, sizeof bytes));
+    rp_fields_add(&f, "seconds", "%.3f", (double)written->took_ns / 1e9);
+    rp_fields_add(&f, "pause_ms", "%.3f", (double)written->pause_ns / 1e6);
+    rp_logger_write(s->logger, RP_LOG_INFO, "checkpoint", f.text);
+}
+
 static void *load_main(void *ctx)
 {
     rp_storage *s = ctx;
@@ -93,6 +108,7 @@ static void *load_main(void *ctx)
         .accept_changes = settings->accept_changes,
         .on_progress = on_progress,
         .on_event = on_event,
+        .on_checkpoint = on_checkpoint,
         .ctx = s,
     };
 
@@ -150,7 +166,6 @@ rp_status rp_storage_take(rp_storage *s, rp_error *err)
         return s->status;
     }
     rp_durable_get_info(s->durable, &info);
-    s->checkpoint = info.last_checkpoint;
     log_loaded(s, &info);
     return rp_server_set_durable(s->server, s->durable, err);
 }
@@ -177,31 +192,6 @@ const char *rp_storage_hint(const rp_error *err)
         return "look at the disk and the permissions of --data; --salvage loads what can be "
                "read";
     return NULL;
-}
-
-static void log_checkpoint(rp_storage *s, const rp_durable_info *info)
-{
-    char bytes[32];
-    rp_fields f;
-
-    rp_fields_init(&f);
-    rp_fields_add(&f, "number", "%" PRIu64, info->last_checkpoint);
-    rp_fields_add(&f, "written", "%s",
-                  rp_size_text(info->last_checkpoint_bytes, bytes, sizeof bytes));
-    rp_fields_add(&f, "seconds", "%.3f", (double)info->last_checkpoint_took_ns / 1e9);
-    rp_fields_add(&f, "pause_ms", "%.3f", (double)info->last_pause_ns / 1e6);
-    rp_logger_write(s->logger, RP_LOG_INFO, "checkpoint", f.text);
-}
-
-void rp_storage_log_checkpoints(rp_storage *s)
-{
-    rp_durable_info info;
-
-    if (s->durable == NULL) return;
-    rp_durable_get_info(s->durable, &info);
-    if (info.last_checkpoint == s->checkpoint) return;
-    s->checkpoint = info.last_checkpoint;
-    log_checkpoint(s, &info);
 }
 
 bool rp_storage_close(rp_storage *s)

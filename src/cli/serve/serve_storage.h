@@ -29,10 +29,9 @@ typedef struct rp_storage {
     rp_status status;  /* result of loading */
     rp_error err;      /* why loading failed */
 
-    bool terminal;       /* standard error is a terminal */
-    int64_t begun_ns;    /* when loading began */
-    int64_t logged_ns;   /* when progress was last logged */
-    uint64_t checkpoint; /* number of the checkpoint that was logged last */
+    bool terminal;     /* standard error is a terminal */
+    int64_t begun_ns;  /* when loading began */
+    int64_t logged_ns; /* when progress was last logged */
 } rp_storage;
 
 /* Starts loading. The caller must set settings, logger, notifier, store and server, which the
@@ -45,9 +44,6 @@ bool rp_storage_is_loaded(rp_storage *storage);
  * returns its error. Otherwise logs what was loaded, passes `durable` to the server, and
  * returns the status of rp_server_set_durable(). The caller must set the server's health. */
 RP_NODISCARD rp_status rp_storage_take(rp_storage *storage, rp_error *err);
-
-/* Logs the latest checkpoint if it is new. The caller makes this call from time to time. */
-void rp_storage_log_checkpoints(rp_storage *storage);
 
 /* Writes a last checkpoint, unless no_final_checkpoint is set, and closes the directory. The
  * store must not be in use. If something could not be written, logs the error and returns

@@ -384,9 +384,9 @@ char *rp_table_limiter_text(const rp_table_settings *t, char *text, size_t size)
         (void)snprintf(text, size, "samples wait until there %s; inserts never wait", least);
     else
         (void)snprintf(text, size,
-                       "samples wait until there %s; %s samples per insert, inserts * %s - "
+                       "samples wait until there %s; %s sample%s per insert, inserts * %s - "
                        "samples stays in %g .. %g: beyond, one side waits for the other",
                        least, rp_decimal_text(t->samples_per_insert, ratio, sizeof ratio),
-                       ratio, t->min_diff, t->max_diff);
+                       t->samples_per_insert == 1 ? "" : "s", ratio, t->min_diff, t->max_diff);
     return text;
 }

@@ -26,8 +26,9 @@ void rp_limiter_words(rp_text_buffer *out, const rp_limiter_options *l)
                               l->min_size == 1 ? "" : "s");
         return;
     }
-    rp_text_buffer_format(out, "%s samples an insert, ",
-                          rp_decimal_text(l->samples_per_insert, ratio, sizeof ratio));
+    rp_text_buffer_format(out, "%s sample%s an insert, ",
+                          rp_decimal_text(l->samples_per_insert, ratio, sizeof ratio),
+                          l->samples_per_insert == 1 ? "" : "s");
     (void)rp_decimal_text(l->min_diff, low, sizeof low);
     (void)rp_decimal_text(l->max_diff, high, sizeof high);
     if (rp_limiter_unbounded(l->min_diff))

@@ -218,7 +218,7 @@ static bool some_digits(reader *r)
 }
 
 static const char not_finite[] =
-    "JSON has no NaN and no Infinity: data may have them as texts, \"NaN\"";
+    "JSON has no NaN and no Infinity: data may have them as texts, \"NaN\", a priority may not";
 
 /* Returns true if the text goes on as Python writes a number that is not finite. */
 static bool is_not_finite(const reader *r)

@@ -120,8 +120,8 @@ rp_status rp_setting_duration(const rp_setting *v, int64_t unit_ms, int64_t high
 
     assert(unit_ms > 0 && high_ms >= 0);
     if (v->quoted || !rp_parse_duration(v->text, unit_ms, &value) || value > high_ms) {
-        (void)snprintf(what, sizeof what, "a time such as %s, at most %lld s",
-                       unit_ms == 1000 ? "30 or 30s" : "500 or 10s", (long long)high_ms / 1000);
+        (void)snprintf(what, sizeof what, "a time from 0 to %lld s, such as %s",
+                       (long long)high_ms / 1000, unit_ms == 1000 ? "30 or 30s" : "500 or 10s");
         return expected(v, what, problem);
     }
     *ms = value;

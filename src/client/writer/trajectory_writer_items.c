@@ -163,8 +163,8 @@ static rp_status refuse_count(const rp_writer_table *table, size_t count, rp_err
                                    name);
     }
     return rp_fail(err, RP_INVALID,
-                   "table '%.64s': the item has %zu columns but the signature has %zu%s",
-                   table->name, count, expected, names);
+                   "table '%.64s': the item has %zu column%s but the signature has %zu%s",
+                   table->name, count, count == 1 ? "" : "s", expected, names);
 }
 
 /* Compares an item, whose columns have been checked, with a signature. */

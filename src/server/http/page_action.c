@@ -37,10 +37,11 @@ static bool warning(const rp_page_host *host, const rp_action *action, char *out
     has_max = info.limiter.max_diff < UNBOUNDED;
     if (!has_min && !has_max && (a->limiter.has_samples_per_insert || a->recenter))
         (void)snprintf(out, size,
-                       "%s has no effect: the limiter has no bounds; to keep %g samples an "
+                       "%s has no effect: the limiter has no bounds; to keep %g sample%s an "
                        "insert, give min_diff and max_diff, with recenter",
                        a->limiter.has_samples_per_insert ? "samples_per_insert" : "recenter",
-                       info.limiter.samples_per_insert);
+                       info.limiter.samples_per_insert,
+                       info.limiter.samples_per_insert == 1 ? "" : "s");
     else if (a->recenter && (!has_min || !has_max))
         (void)snprintf(out, size,
                        "recenter has no effect: the limiter needs min_diff and "
@@ -61,6 +62,8 @@ static int act(const rp_page_host *host, const rp_page_ask *ask, rp_action *acti
     action->table = (rp_string){ask->names[0].text, ask->names[0].size};
     if (host->act == NULL) return rp_page_fail(answer, 503, "this server cannot be changed");
     st = host->act(host->ctx, action, &err);
+    if (st == RP_NOT_FOUND && rp_page_view(host).store != NULL)
+        return rp_page_no_table(rp_page_view(host).store, ask->names[0].text, answer);
     if (st != RP_OK) return rp_page_fail(answer, http_status_of(st), "%s", err.text);
     if (action->kind == RP_ACTION_CHECKPOINT)
         (void)snprintf(sentence, sizeof sentence, "%s",

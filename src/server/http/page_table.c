@@ -24,8 +24,7 @@ typedef struct material {
     double values[RP_SURVEY_ITEMS];
 } material;
 
-/* 404, with the names of the tables that there are. */
-static int fail_unknown(rp_store *store, const char *name, rp_page_response *answer)
+int rp_page_no_table(rp_store *store, const char *name, rp_page_response *answer)
 {
     rp_table *tables[SHOWN_TABLES];
     char names[SHOWN_TABLES * 48 + 16] = "";
@@ -56,7 +55,7 @@ rp_table *rp_page_table_of(const rp_page_host *host, const rp_page_ask *ask,
         return NULL;
     }
     table = rp_store_find_table(server.store, (rp_string){name->text, name->size});
-    if (table == NULL) *status = fail_unknown(server.store, name->text, answer);
+    if (table == NULL) *status = rp_page_no_table(server.store, name->text, answer);
     return table;
 }
 

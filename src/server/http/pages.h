@@ -14,6 +14,9 @@ rp_server_view rp_page_view(const rp_page_host *host);
  * HTTP status in `*status` and returns NULL. */
 rp_table *rp_page_table_of(const rp_page_host *host, const rp_page_ask *ask,
                            rp_page_response *answer, int *status);
+/* Makes the response that there is no such table, with the names of those that there are.
+ * Returns its HTTP status, 404. */
+int rp_page_no_table(rp_store *store, const char *name, rp_page_response *answer);
 
 /* page_overview.c */
 rp_page_handler rp_page_index;   /* a list of the pages, as text */

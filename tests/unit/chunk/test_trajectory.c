@@ -430,7 +430,7 @@ static void another_number_of_columns_is_refused(void **state)
 
     (void)state;
     assert_fails(rp_trajectory_check(t, s, &err), RP_INVALID, &err,
-                 "the trajectory has 1 columns but the signature has 2");
+                 "the trajectory has 1 column but the signature has 2");
     rp_signature_unref(s);
     rp_trajectory_unref(t);
 }

@@ -141,6 +141,35 @@ static void a_bound_that_still_blocks_is_named_with_what_would_help(void **state
     assert_string_equal(warnings(&before, &after, RP_ALTERED_MIN_SIZE), "");
 }
 
+static void both_bounds_count_for_a_table_with_few_items(void **state)
+{
+    rp_table_info before = table(4, 10, 32, 48), after = table(4, 2, 32, 48);
+
+    (void)state;
+    before.inserts = after.inserts = before.size = after.size = 0;
+    before.limiter_diff = after.limiter_diff = 0;
+    rp_limiter_waits(&buffer, &after);
+    assert_string_equal(rp_text_buffer_text(&buffer),
+                        "  samples wait for inserts: 0 items, min_size is 2, min_diff 32; 9 "
+                        "more inserts would release them\n");
+    assert_string_equal(
+        warnings(&before, &after, RP_ALTERED_MIN_SIZE),
+        "samples wait as before, because of min_diff, which this command has not changed; "
+        "reprise tables alter replay --samples-per-insert 4 --min-size 2 --error-buffer 8 "
+        "would let them proceed after 2 more inserts\n");
+    assert_string_equal(warnings(&after, &before, RP_ALTERED_MIN_SIZE), "");
+}
+
+static void samples_that_wait_for_ever_are_explained_once(void **state)
+{
+    rp_table_info before = table(4, 1, -8, 800), after = table(4, 5000, -8, 800);
+
+    (void)state;
+    assert_null(strstr(changes(&before, &after, RP_ALTERED_MIN_SIZE), "is below min_size"));
+    assert_non_null(strstr(warnings(&before, &after, RP_ALTERED_MIN_SIZE),
+                           "max_size 1000 is below min_size 5000"));
+}
+
 static void an_alteration_to_the_same_values_is_a_warning(void **state)
 {
     rp_table_info t = table(4, 10, -8, 800);
@@ -204,6 +233,8 @@ RP_TESTS(alter_report)
         cmocka_unit_test_teardown(a_ratio_without_bounds_has_no_effect, empty_buffer),
         cmocka_unit_test_teardown(a_bound_that_still_blocks_is_named_with_what_would_help,
                                   empty_buffer),
+        cmocka_unit_test_teardown(both_bounds_count_for_a_table_with_few_items, empty_buffer),
+        cmocka_unit_test_teardown(samples_that_wait_for_ever_are_explained_once, empty_buffer),
         cmocka_unit_test_teardown(an_alteration_to_the_same_values_is_a_warning, empty_buffer),
         cmocka_unit_test_teardown(numbers_of_a_hostile_server_do_no_harm, empty_buffer),
         cmocka_unit_test_teardown(changes_are_json, empty_buffer),

@@ -94,9 +94,12 @@ static void errors_have_line_and_column(void **state)
         {"1e", 2, "expected a digit"},
         {"-", 1, "expected a value"},
         {"1e999", 5, "a number is too large"},
-        {"NaN", 0, "JSON has no NaN and no Infinity: data may have them as texts, \"NaN\""},
+        {"NaN", 0,
+         "JSON has no NaN and no Infinity: data may have them as texts, \"NaN\", a priority "
+         "may not"},
         {"[-Infinity]", 2,
-         "JSON has no NaN and no Infinity: data may have them as texts, \"NaN\""},
+         "JSON has no NaN and no Infinity: data may have them as texts, \"NaN\", a priority "
+         "may not"},
         {"nul", 0, "expected a value"},
         {"\"a", 2, "a string has no end"},
         {"\"\\", 2, "unknown escape in a string"},

@@ -303,9 +303,10 @@ static void flags_are_checked_as_well(void **state)
                 "--limit: expected NAME=VALUE, got 'connections'");
     refuse_flag(RP_SERVE_LIMIT, "conections=1",
                 "--limit conections: unknown limit, did you mean 'connections'?");
-    refuse_flag(RP_SERVE_LIMIT, "stall_ms=x",
-                "--limit stall_ms: expected a time such as 500 or 10s, at most 31536000 s, got "
-                "'x'");
+    refuse_flag(
+        RP_SERVE_LIMIT, "stall_ms=x",
+        "--limit stall_ms: expected a time from 0 to 31536000 s, such as 500 or 10s, got "
+        "'x'");
     refuse_flag(
         RP_SERVE_LIMIT, "message_bytes=16777215TiB",
         "--limit message_bytes: must be from 1 to 4294967295, or 0 for the default; got "
@@ -329,7 +330,7 @@ static void flags_are_checked_as_well(void **state)
                 "--log-level: expected error, warning, info or debug, got 'loud'");
     refuse_flag(
         RP_SERVE_DRAIN_SECONDS, "25h",
-        "--drain-seconds: expected a time such as 30 or 30s, at most 86400 s, got '25h'");
+        "--drain-seconds: expected a time from 0 to 86400 s, such as 30 or 30s, got '25h'");
     refuse_flag(RP_SERVE_TOKENS, "", "--tokens: expected a text, got nothing");
 }
 

@@ -133,6 +133,11 @@ static void help_has_the_keys(void **state)
     rp_top_print(&buffer, &screen, &now, NULL);
     assert_non_null(strstr(rp_text_buffer_text(&buffer), "\nspace      refreshes at once\n"));
     assert_null(strstr(rp_text_buffer_text(&buffer), "replay"));
+    rp_text_buffer_clear(&buffer); /* no line is cut */
+    screen.height = 24;
+    rp_top_print(&buffer, &screen, &now, NULL);
+    assert_non_null(strstr(rp_text_buffer_text(&buffer), "where samples wait, and\n"));
+    assert_non_null(strstr(rp_text_buffer_text(&buffer), "are below the tables\n"));
 }
 
 /* Sums and differences of what servers say, which may be anything (UBSan looks on). */

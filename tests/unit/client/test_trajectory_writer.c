@@ -483,7 +483,7 @@ static void signature_is_checked_when_an_item_is_created(void **state)
     rp_trajectory_writer_create_item(r.writer, &(rp_new_item){"signed", 1, columns, count},    \
                                      rp_wait_none(), NULL, &r.err)
     assert_fails(CREATE(1), RP_INVALID, &r.err,
-                 "table 'signed': the item has 1 columns but the signature has 2");
+                 "table 'signed': the item has 1 column but the signature has 2");
     columns[1].squeeze = true;
     assert_ok_err(CREATE(2), &r.err);
     columns[1].squeeze = false; /* a run of steps, as the first writer makes them */

@@ -320,7 +320,7 @@ static void waiting_calls_report_what_they_wait_for(void **state)
     assert_int_equal(rp_table_waiting(t, out, 4), 1);
     assert_true(out[0].is_insert && out[0].wanted == 3 && out[0].done == 2);
     assert_non_null(strstr(out[0].why,
-                           "(3 inserts + 1) * 1 - 1 samples = 3 is over max_diff 2; 1 more "
+                           "(3 inserts + 1) * 1 - 1 sample = 3 is over max_diff 2; 1 more "
                            "sample would release it"));
     assert_true(rp_op_withdraw(&insert.op, RP_CANCELLED));
 }

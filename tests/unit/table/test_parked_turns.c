@@ -69,7 +69,7 @@ static void insert_without_waiting_does_not_overtake_the_queue(void **state)
 
     assert_fails(
         rp_test_try_put(t, 3, 1, bed.plain, &bed.err), RP_DEADLINE, &bed.err,
-        "1 other waits ahead; insert waits for samples: (1 inserts + 1) * 1 - 0 samples = 2 "
+        "1 other waits ahead; insert waits for samples: (1 insert + 1) * 1 - 0 samples = 2 "
         "is over max_diff 1");
 
     assert_int_equal(rp_test_draw(t).key, 1);

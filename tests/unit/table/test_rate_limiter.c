@@ -560,6 +560,25 @@ static void reason_for_a_waiting_insert_has_the_numbers(void **state)
     assert_true(rp_rate_limiter_can_insert(&rl, 1));
 }
 
+static void number_of_inserts_satisfies_both_bounds(void **state)
+{
+    (void)state;
+    rp_rate_limiter rl = at((rp_limiter_options){4, 2, 32, 100}, 0, 0, 0);
+    char text[RP_ERROR_TEXT_BYTES];
+
+    assert_string_equal(rp_rate_limiter_why_no_sample(&rl, text, sizeof text),
+                        "sample waits for inserts: the table has 0 items, min_size is 2, "
+                        "min_diff 32; 9 more inserts would release it");
+    rl.inserts = 8;
+    assert_false(rp_rate_limiter_can_sample(&rl, 1));
+    rl.inserts = 9;
+    assert_true(rp_rate_limiter_can_sample(&rl, 1));
+    rl.options.min_size = 10; /* now the first bound is the farther one */
+    assert_string_equal(rp_rate_limiter_why_no_sample(&rl, text, sizeof text),
+                        "sample waits for inserts: the table has 9 items, min_size is 10; 1 "
+                        "more insert would release it");
+}
+
 static void reason_for_a_waiting_sample_has_the_numbers(void **state)
 {
     (void)state;
@@ -641,6 +660,7 @@ RP_TESTS(rate_limiter)
         cmocka_unit_test(altered_limiters_never_block_both_sides),
         cmocka_unit_test(recentering_an_unbounded_limiter_carries_nothing),
         cmocka_unit_test(reason_for_a_waiting_insert_has_the_numbers),
+        cmocka_unit_test(number_of_inserts_satisfies_both_bounds),
         cmocka_unit_test(reason_for_a_waiting_sample_has_the_numbers),
         cmocka_unit_test(promised_releases_are_exact),
     };

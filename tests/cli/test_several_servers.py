@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`reprise tables` on several servers that do not have the same tables."""
+
+import pytest
+from conftest import answer, ask, reprise
+
+
+@pytest.fixture
+def two(serve):
+    """Two servers; only the second has the table `only`."""
+    first = serve("--port", "0", "--table", "replay:uniform:100")
+    second = serve("--port", "0", "--table", "replay:uniform:100", "--table", "only:uniform:100")
+    names = [f"localhost:{s.port}" for s in (first, second)]
+
+    def run(*arguments):
+        return reprise("tables", *arguments, "--server", ",".join(names))
+
+    run.first, run.second, run.names = first, second, names
+    return run
+
+
+@pytest.mark.parametrize("arguments", [
+    ["alter", "only", "--max-size", "3"], ["pause", "only"], ["resume", "only"], ["reset", "only"],
+    ["drop", "only"]])
+def test_the_server_without_the_table_is_named(two, arguments):
+    got = two(*arguments)
+    assert got.returncode == 1, got
+    assert got.stderr == (
+        f"reprise tables: done on {two.names[1]}, but not on {two.names[0]} (Priority table only was "
+        "not found; the tables are: replay)\n")
+    left = answer(two.second, "tables", "list").split()
+    assert ("only" in left) == (arguments[0] != "drop")
+    if arguments[0] == "alter":
+        assert "of 3" in answer(two.second, "info", "only")
+
+
+def test_a_table_that_one_server_has_already(two):
+    got = two("create", "only:uniform:5")
+    assert got.returncode == 1 and f"done on {two.names[0]}, but not on {two.names[1]} (" in got.stderr, got
+    assert "only" in answer(two.first, "tables", "list").split()
+
+
+def test_all_words_are_checked_before_the_first_change(two):
+    got = two("create", "ok1:uniform:5", "bad")
+    assert got.returncode == 2 and "bad" in got.stderr and got.stdout == "", got
+    assert "ok1" not in answer(two.first, "tables", "list")
+    got = two("drop", "replay", "nothing_like_it")
+    assert got.returncode == 1 and got.stdout == "", got
+    assert "no table 'nothing_like_it'; the server has 'replay', 'only'" in got.stderr
+    assert "replay" in answer(two.first, "tables", "list")
+
+
+def test_an_address_that_is_given_twice_is_refused(two):
+    for command in (["tables", "list"], ["info"], ["sample", "replay"]):
+        for more in ([], ["unix:/nowhere"]):
+            got = reprise(*command, "--server", ",".join([two.names[0], *more, two.names[0]]))
+            assert got.returncode == 2, got
+            assert got.stderr == f"reprise {command[0]}: --server: {two.names[0]} is given twice\n"
+    assert ask(two.first, "tables", "list").returncode == 0
