@@ -94,6 +94,8 @@ static rp_status make_room(rp_batch_writer *b, size_t count, rp_wait wait, rp_er
         b->value_capacity = count;
     }
     for (size_t e = 0; st == RP_OK && e < b->environments; e++)
+        st = rp_structured_writer_compare_names(b->writers[e], wait, err);
+    for (size_t e = 0; st == RP_OK && e < b->environments; e++)
         st = rp_writer_make_room(rp_structured_writer_inner(b->writers[e]), wait, err);
     return st;
 }

@@ -11,6 +11,7 @@
 
 #include "chunk/mismatch.h"
 #include "chunk/trajectory.h"
+#include "client/writer/item_names.h"
 #include "client/writer/trajectory_writer.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -152,19 +153,13 @@ static rp_status check_exactly(size_t index, const rp_trajectory_column *column,
 /* The item has another number of columns than the signature: lists those of the signature. */
 static rp_status refuse_count(const rp_writer_table *table, size_t count, rp_error *err)
 {
-    size_t expected = rp_signature_column_count(table->signature), at = 0;
-    char names[RP_ERROR_TEXT_BYTES] = "";
+    char names[RP_NAME_LIST_BYTES];
 
-    for (size_t i = 0; i < expected && at < sizeof names; i++) {
-        const char *name = rp_signature_column(table->signature, i)->name;
-
-        if (name != NULL)
-            at += (size_t)snprintf(names + at, sizeof names - at, "%s %s", at == 0 ? ":" : ",",
-                                   name);
-    }
+    (void)rp_item_names_list(table->signature, names);
     return rp_fail(err, RP_INVALID,
-                   "table '%.64s': the item has %zu columns but the signature has %zu%s",
-                   table->name, count, expected, names);
+                   "table '%.64s': the item has %zu columns but the signature has %zu%s%s",
+                   table->name, count, rp_signature_column_count(table->signature),
+                   names[0] == '\0' ? "" : ": ", names);
 }
 
 /* Compares an item, whose columns have been checked, with a signature. */
@@ -177,6 +172,7 @@ static rp_status check_signature(const rp_trajectory_writer *w, const rp_writer_
     if (table->signature == NULL) return RP_OK;
     if (count != rp_signature_column_count(table->signature))
         return refuse_count(table, count, err);
+    st = rp_item_names_check(table->signature, columns, &why);
     for (size_t i = 0; st == RP_OK && i < count; i++) {
         const rp_spec *row = &w->columns[columns[i].refs[0].column]->spec;
         rp_trajectory_column c = {.dtype = row->dtype, .squeeze = columns[i].squeeze};
