@@ -78,7 +78,8 @@ enum { RP_STEP_OPEN = 1 }; /* more values of this step follow in another call */
 /* Appends copies of the values of one step. A column without a value has no row in this step.
  * `refs` (may be NULL) gets one reference for each value. If the call fails, nothing is
  * appended. RP_INVALID (a dtype or shape that is invalid or differs from that of its column; a
- * column twice in a step; the text names the column, the value and the expected one),
+ * column twice in a step; unknown flags; the text names the column, the value and the expected
+ * one),
  * RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_trajectory_writer_append(rp_trajectory_writer *writer,
                                                           const rp_value *values, size_t count,

@@ -69,6 +69,8 @@ static rp_status check_values(const rp_batch_writer *b, const rp_value *values, 
 {
     char label[RP_LABEL_BYTES], shape[64];
 
+    if (values == NULL && count > 0)
+        return rp_fail(err, RP_INVALID, "append: `values` is NULL, count %zu", count);
     for (size_t i = 0; i < count; i++) {
         const rp_shape *s = &values[i].tensor.shape;
         if (s->rank >= 1 && s->rank <= RP_MAX_RANK && s->dims[0] == (int64_t)b->environments)

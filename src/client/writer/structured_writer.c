@@ -475,6 +475,8 @@ static rp_status filter(rp_structured_writer *w, const rp_value *values, size_t 
     double x;
 
     *used = 0;
+    if (values == NULL && count > 0)
+        return rp_fail(err, RP_INVALID, "append: `values` is NULL, count %zu", count);
     for (size_t i = 0; i < count; i++) {
         const rp_value *v = &values[i];
         if (v->column >= w->column_count || !w->columns[v->column].used) continue;

@@ -117,6 +117,9 @@ static rp_status check_column(const rp_trajectory_writer *w, const rp_item_colum
 
     if (column->count < 1)
         return rp_fail(err, RP_INVALID, "%s has no rows", item_label(columns, index, label));
+    if (column->refs == NULL)
+        return rp_fail(err, RP_INVALID, "%s: `refs` is NULL, count %zu",
+                       item_label(columns, index, label), column->count);
     if (column->squeeze && column->count != 1)
         return rp_fail(err, RP_INVALID, "%s is squeezed: it must have exactly one row, got %zu",
                        item_label(columns, index, label), column->count);
@@ -198,6 +201,7 @@ static rp_status check_item(rp_trajectory_writer *w, const rp_new_item *new, siz
 
     *pieces = 0;
     if (st != RP_OK) return st;
+    if (new == NULL) return rp_fail(err, RP_INVALID, "no item is given");
     if (new->table == NULL) return rp_fail(err, RP_INVALID, "no table was named");
     if (isnan(new->priority))
         return rp_fail(err, RP_INVALID,
@@ -207,6 +211,9 @@ static rp_status check_item(rp_trajectory_writer *w, const rp_new_item *new, siz
         return rp_fail(err, RP_INVALID,
                        "the number of columns of an item must be in [1, %d], got %zu",
                        RP_MAX_COLUMNS, new->column_count);
+    if (new->columns == NULL)
+        return rp_fail(err, RP_INVALID, "table '%s': `columns` is NULL, column_count %zu",
+                       new->table, new->column_count);
     for (size_t i = 0; st == RP_OK && i < new->column_count; i++)
         st = check_column(w, new->columns, i, pieces, err);
     return st;
