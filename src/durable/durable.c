@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "disk/files_salvage.h"
 #include "durable/checkpoint/retention.h"
@@ -414,14 +413,12 @@ static rp_status lock(rp_durable *d, rp_error *err)
     static const char file[] = "LOCK: ";
     rp_error why = {RP_OK, ""};
     rp_status st = d->files->ops->lock(d->files, "LOCK", &why);
-    const char *text = why.text, *advice = "end that process";
+    const char *text = why.text, *advice = ": end that process";
 
     if (strncmp(text, file, sizeof file - 1) == 0) text += sizeof file - 1;
-    if (strncmp(text, "process ", sizeof "process " - 1) == 0 &&
-        strtol(text + sizeof "process " - 1, NULL, 10) == (long)getpid())
-        advice = "that is this process (or one in another container); close its storage first";
+    if (strstr(text, "that is this process") != NULL) advice = "; close its storage first";
     if (st == RP_PRECONDITION)
-        return rp_fail(err, st, "%.110s: %.50s: %s, or use another directory", d->given, text,
+        return rp_fail(err, st, "%.90s: %.100s%s, or use another directory", d->given, text,
                        advice);
     if (st != RP_OK && err != NULL) *err = why;
     return st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compares the names of an item's columns with those of the table's signature. */
-#ifndef RP_CLIENT_ITEM_NAMES_H
-#define RP_CLIENT_ITEM_NAMES_H
+#ifndef RP_CLIENT_WRITER_ITEM_NAMES_H
+#define RP_CLIENT_WRITER_ITEM_NAMES_H
 
 #include "reprise/trajectory_writer.h"
 
