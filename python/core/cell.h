@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cells: single values that were appended to a trajectory writer, as reprise._core.WeakCellRef.
  *
- * A cell holds no memory of the writer. The writer keeps the last values of each column; a cell
- * expires when its value is no longer kept, or when the writer is closed. */
+ * A cell does not keep its value in memory. The writer keeps the latest values of each column.
+ * A cell expires when the writer no longer keeps its value, or when the writer is closed. */
 #ifndef REPRISE_PYTHON_CELL_H
 #define REPRISE_PYTHON_CELL_H
 
@@ -31,8 +31,8 @@ PyObject *core_cells_copy(writer_state *state, const rp_spec *spec, const rp_ref
                           Py_ssize_t count, bool squeeze);
 
 /* Keeps the strings of a new cell in `state`, since strings cannot be read back from the C
- * writer. Drops the strings of the cell that is `history` cells older. If there is no memory,
- * the strings are not kept, and core_cells_copy() fails for this cell. */
+ * writer. Drops the strings of the cell that is `history` cells older in the same column. If
+ * memory runs out, the strings are not kept, and core_cells_copy() fails for this cell. */
 void core_cell_keep_strings(writer_state *state, rp_ref ref, int32_t history,
                             const rp_tensor *tensor);
 

@@ -15,7 +15,7 @@ typedef struct core_history {
     PyObject *path;      /* a tuple */
     PyObject *name;      /* the path for error texts: bytes, zero-terminated */
     uint32_t column;
-    int32_t limit; /* the largest `kept` */
+    int32_t limit; /* the largest value that `kept` may have */
     int64_t length;
     int64_t kept, capacity; /* the capacity is a power of two, or 0 */
     int64_t *ring;          /* for each step, the cell number of its value; -1: no value */

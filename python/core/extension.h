@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprise._core.TableExtension: an extension of one table in this process. */
+/* reprise._core.TableExtension: an extension (a callback that runs with the operations of a
+ * table, reprise/extension.h) of one table in this process. */
 #ifndef REPRISE_PYTHON_EXTENSION_H
 #define REPRISE_PYTHON_EXTENSION_H
 
@@ -8,10 +9,10 @@
 extern PyTypeObject core_TableExtension;
 
 /* Makes an array of C extensions from a sequence of TableExtension (NULL or None: no
- * extensions), for a table that is to be added to `store`. The caller frees `*out` with
- * core_extensions_free(). If the table was not made, the caller must set `discard` in that
- * call. ValueError if an extension already belongs to a table, or if its target is not in the
- * store. */
+ * extensions), for a table that is to be added to `store`. The caller frees the array `*out`
+ * with core_extensions_free(). If the table was not made, the caller must set `discard` there,
+ * which frees the C extensions as well. ValueError if an extension already belongs to a table,
+ * or if it copies items to a table (its target) that is not in `store`. */
 int core_extensions_from(PyObject *sequence, rp_store *store, rp_extension **out,
                          size_t *count);
 void core_extensions_free(rp_extension *extensions, size_t count, bool discard);

@@ -15,8 +15,9 @@ typedef struct core_kept { /* zero-initialise it */
     size_t first, count;
 } core_kept;
 
-/* Returns how many samples, counted from the first, are decoded together: as many as have
- * arrays of at most 16 MiB in total, but at least one. Returns 0 if `count` is 0. */
+/* Returns how many samples, counted from the first, are decoded together. Their arrays have at
+ * most 16 MiB in total; if the first sample alone has more, the result is 1. Returns 0 if
+ * `count` is 0. */
 size_t core_kept_fitting(const rp_sample *samples, size_t count);
 
 size_t core_kept_count(const core_kept *kept);

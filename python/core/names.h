@@ -4,7 +4,7 @@
  * The columns of an item are matched with the signature by position, as in Reverb. So if the
  * names of an item differ from those of the signature, its samples would have columns under
  * wrong names. A writer compares each pair of a table and a structure (the nest of an item's
- * columns) once, and at most CORE_NAMES pairs. */
+ * columns) once. After CORE_NAMES pairs it compares no others. */
 #ifndef REPRISE_PYTHON_NAMES_H
 #define REPRISE_PYTHON_NAMES_H
 
@@ -28,9 +28,9 @@ typedef struct core_names_question {
 } core_names_question;
 
 /* Compares a pair that was not compared before. ValueError if the names differ. Requests the
- * signature from a server and waits at most half a second, or `timeout_ms` if that is shorter
- * and not negative. If no server responds, nothing is compared and the call succeeds; the next
- * request is made five seconds later at the earliest. */
+ * signature from a server and waits at most half a second. If `timeout_ms` is not negative,
+ * also waits no longer than that. If no server responds, nothing is compared and the call
+ * succeeds; the next request is made five seconds later at the earliest. */
 int core_names_check(core_names *names, const core_names_question *question,
                      int64_t timeout_ms);
 

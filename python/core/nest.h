@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes of a structure: the types, keys and order of a nest without its leaves. Shared by
- * nest.c, which has the invariants, and structure.c. */
+/* The nodes of a structure, for nest.c, which has the invariants, and structure.c. A nest is a
+ * value of nested lists, tuples and mappings, by the rules of dm-tree. A structure describes a
+ * nest without its leaves: the types, keys and order of its containers. */
 #ifndef REPRISE_PYTHON_NEST_H
 #define REPRISE_PYTHON_NEST_H
 
@@ -9,8 +10,8 @@
 typedef enum nest_kind {
     NEST_LEAF,
     NEST_LIST,
-    NEST_TUPLE,    /* its type is called with an iterable */
-    NEST_NAMED,    /* a named tuple: its type is called with its fields */
+    NEST_TUPLE,    /* made by calling its type with an iterable */
+    NEST_NAMED,    /* a named tuple: made by calling its type with the fields */
     NEST_DICT,     /* any mapping */
     NEST_SEQUENCE, /* any other sequence, except strings and objects with a buffer */
 } nest_kind;

@@ -13,9 +13,10 @@ typedef struct core_patterns {
 
 /* Reads a tuple of patterns. A pattern is (table, nodes, conditions, priority):
  *   a node is       (source, start or None, stop or None, step or None)
- *   a condition is  (left, column, compare, mod, value, inverse), by the numbers of
- *                   rp_condition_left and rp_condition_compare
- *   a priority is   (kind, value, max_priority_weight, column), by those of rp_priority_kind
+ *   a condition is  (left, column, compare, mod, value, inverse), where `left` is a number of
+ *                   rp_condition_left and `compare` is one of rp_condition_compare
+ *   a priority is   (kind, value, max_priority_weight, column), where `kind` is a number of
+ *                   rp_priority_kind
  * `*out` borrows strings from `obj`. The caller frees `*out` with core_patterns_free(). After a
  * failure `*out` is empty. */
 int core_patterns_from(PyObject *obj, core_patterns *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that prefetches batches: it waits for samples and decodes them. It never acquires
- * the GIL. */
+/* A thread that prefetches batches: the thread waits for samples and decodes them. It never
+ * acquires the GIL. */
 #ifndef REPRISE_PYTHON_PREFETCH_H
 #define REPRISE_PYTHON_PREFETCH_H
 
@@ -14,7 +14,7 @@ typedef struct core_prefetch_options {
     size_t reuse; /* 0: each batch has its own memory; n: the memory of a batch is reused after
                      n more batches have been taken */
     rp_ragged ragged;
-    bool whole;
+    bool whole; /* this and `ragged`: as in rp_sampler_batch() */
     /* depth + reuse sets of arrays that the caller gave, one set for each batch; NULL: none.
      * core_prefetch_new() takes ownership. */
     core_given **sets;
@@ -24,8 +24,9 @@ typedef struct core_prefetch_options {
 /* Starts the thread. Borrows sampler and pool, which must outlive the thread. */
 int core_prefetch_new(rp_sampler *sampler, core_pool *pool,
                       const core_prefetch_options *options, core_prefetch **out);
-/* Ends the thread. Calls of core_prefetch_take() that wait end with RP_CANCELLED. The caller
- * must close the sampler before. Releases the GIL meanwhile. May be called more than once. */
+/* Ends the thread, and releases the GIL while it waits for the end. Calls of
+ * core_prefetch_take() that wait end with RP_CANCELLED. The caller must close the sampler
+ * before. May be called more than once. */
 void core_prefetch_stop(core_prefetch *p);
 /* Frees a stopped prefetcher; NULL is fine. Must not be called in a forked child. */
 void core_prefetch_free(core_prefetch *p);

@@ -45,7 +45,8 @@ int core_replay_rows_from(const core_replay_columns *set, PyObject *const *value
                           core_replay_rows *r);
 void core_replay_rows_free(core_replay_rows *r);
 
-/* Arrays into which samples are written: one for each column, and up to two others. */
+/* Arrays into which samples are written: one for each column, and up to two others (the weights
+ * and indices of the rows). */
 typedef struct core_replay_arrays {
     PyObject *arrays[RP_REPLAY_MAX_COLUMNS + 2];
     void *data[RP_REPLAY_MAX_COLUMNS + 2];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to servers that Ctrl-C can end. */
+/* Makes requests to servers. Ctrl-C can end such a request. */
 #ifndef REPRISE_PYTHON_SERVER_CALL_H
 #define REPRISE_PYTHON_SERVER_CALL_H
 
@@ -13,10 +13,11 @@ enum {
     CORE_CALL_PATIENT = 2, /* if no server can be reached, wait until one can, as Reverb does */
 };
 
-/* A request. It is the first member of a heap-allocated struct that also has the arguments and
- * results. The request is refcounted, since either the caller or the thread that makes the call
- * may be the last to use it. When the interpreter ends, waiting threads disappear with their
- * stacks. All members but `peer` and `what` are private to server_call.c. */
+/* A request. It is the first member of a struct that also has the arguments and results. The
+ * struct is on the heap, because waiting threads disappear with their stacks when the
+ * interpreter ends. It is refcounted, because either the caller or the thread that makes the
+ * call may be the last to use it. All members but `peer` and `what` are private to
+ * server_call.c. */
 typedef struct core_request {
     atomic_int refs;
     void (*clear)(void *request);
@@ -38,8 +39,8 @@ typedef struct core_request {
 void *core_request_new(size_t bytes, void (*clear)(void *request));
 void core_request_drop(core_request *request); /* called once, by the caller */
 
-/* Sets `why`, the reason of the wait that a warning gives. The running call calls this without
- * the GIL. */
+/* Sets `why`, the reason of the wait that a warning gives. The function `call` uses this while
+ * it runs, without the GIL. */
 void core_request_explain(core_request *request, const char *why);
 
 /* Runs `call` without the GIL, with the request as its argument. Returns -1 with an exception
@@ -48,7 +49,8 @@ void core_request_explain(core_request *request, const char *why);
 int core_call_server(core_call call, core_request *request, int flags, int64_t timeout_ms);
 
 /* client.c: makes a call that must not be repeated, since a second run fails if the first one
- * has succeeded. So this waits until the server can be reached, and then makes the call. */
+ * has succeeded. So this function waits until the server can be reached, and then makes the
+ * call once. */
 int core_client_call_there(core_client *self, core_call call, core_request *request,
                            int64_t timeout_ms);
 

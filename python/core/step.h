@@ -24,8 +24,8 @@ typedef struct core_step {
     PyObject *keep_inside[CORE_STEP_INSIDE];
 } core_step;
 
-/* Makes tensors from the leaves of `nest`. A leaf that is None is an error, unless `none_ok` is
- * set. */
+/* Makes tensors from the leaves of `nest`. If `none_ok` is false, a leaf that is None is an
+ * error. */
 int core_step_from(PyObject *nest, const core_leaves *leaves, bool none_ok, core_step *step);
 void core_step_release(core_step *step);
 
@@ -54,8 +54,8 @@ int core_guard_enter(core_guard *guard, int64_t *timeout_ms);
 void core_guard_leave(core_guard *guard);
 
 /* Closes the lock, and then acquires it. If a call that holds the lock waits, its wait ends.
- * Returns -1 as core_guard_enter() does. Also in this case the lock is closed, unless this
- * thread already held it. */
+ * Returns -1 as core_guard_enter() does. If this thread already holds the lock, the lock is not
+ * closed. After any other failure it is closed. */
 int core_guard_close(core_guard *guard);
 /* RP_CANCELLED if the lock is closed. A call that holds the lock must check this before each
  * wait. */

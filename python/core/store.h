@@ -17,7 +17,8 @@ rp_store *core_store_of(PyObject *store);
 
 /* Returns the name of a table, borrowed from a str. ValueError if it contains a NUL. */
 const char *core_name_from(PyObject *obj);
-/* The same as an "O&" converter for PyArg_Parse...(); `name` points to a const char pointer. */
+/* Does the same as an "O&" converter for PyArg_Parse...(). `name` points to a const char
+ * pointer. */
 int core_name_converter(PyObject *obj, void *name);
 
 /* "O&" converters, which return 1 on success. The first reads a limiter: (samples_per_insert,

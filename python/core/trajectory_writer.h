@@ -18,7 +18,7 @@ enum { SHAPES = 8 }; /* how many structures of steps, and of items, are cached *
 typedef struct step_shape step_shape;
 void core_step_shape_free(step_shape *shape); /* NULL is fine */
 
-/* One element of the nest of histories, in the state when the nest was made:
+/* One element of the nest of histories, as it was when the nest was made:
  * trajectory_history.c. */
 typedef struct nest_part {
     PyObject *obj, *key; /* borrowed from the nest */
@@ -50,8 +50,8 @@ typedef struct core_writer {
 PyObject *core_writer_append(core_writer *w, PyObject *const *args, Py_ssize_t nargs,
                              PyObject *kwnames);
 
-/* trajectory_history.c. The first function sets the nest of histories to the result of
- * _learn(). The second returns a nest of histories to the caller of
+/* trajectory_history.c. The first function sets the nest of histories to the result of the
+ * Python method _learn(). The second returns a nest of histories to the caller of
  * TrajectoryWriter.history. */
 int core_writer_set_history(core_writer *w, PyObject *nest);
 PyObject *core_writer_history(core_writer *w, void *unused);

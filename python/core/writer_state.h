@@ -65,7 +65,7 @@ bool writer_drain(const writer_state *state);
 int writer_wait(writer_state *state, core_call call, void *arg, int64_t timeout_ms,
                 rp_status *status, rp_error *err);
 
-/* Calls core_raise() with an error that has this text. */
+/* Calls core_raise() with `status` and an error whose text is `text`. */
 PyObject *writer_raise(rp_status status, const char *text);
 
 #endif

@@ -19,7 +19,8 @@ typedef struct rp_adder_window_shape {
     size_t action_bytes;      /* bytes of the action of one environment */
 } rp_adder_window_shape;
 
-/* Makes a window; no environment has begun an episode. Returns owned. RP_NO_RESOURCE. */
+/* Makes a window in which no environment has begun an episode. Returns owned.
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_adder_window_new(const rp_allocator *alloc,
                                            rp_adder_window_shape shape, rp_adder_window **out,
                                            rp_error *err);

@@ -10,7 +10,7 @@
 /* Returns observations as the network reads them. `count` is the number of elements in all of
  * them. float32 observations are returned as they are. Bytes are divided by 255 and written to
  * `scratch`, which must have room for `count` numbers. An image {planes, height, width} is
- * written with its planes as channels, last. */
+ * written as {height, width, planes}. */
 const rp_real *rp_dqn_input(const rp_env_spec *spec, const void *observations, size_t count,
                             rp_real *scratch);
 

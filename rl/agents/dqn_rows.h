@@ -21,8 +21,9 @@ typedef struct rp_dqn_master {
 
 typedef struct rp_dqn_rows rp_dqn_rows;
 
-/* Makes the tapes and arrays of one thread for shares of at most `rows` rows. Borrows `master`
- * until rp_dqn_rows_free(). Returns owned. RP_NO_RESOURCE. */
+/* Makes the tapes (objects that run the network, reprise/rl/nn.h) and arrays of one thread, for
+ * shares of at most `rows` rows. Borrows `master` until rp_dqn_rows_free(). Returns owned.
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_dqn_rows_new(const rp_allocator *alloc, const rp_dqn_master *master,
                                        size_t rows, rp_dqn_rows **out, rp_error *err);
 void rp_dqn_rows_free(rp_dqn_rows *rows); /* NULL is fine */

@@ -53,7 +53,8 @@ int64_t rp_group_writer_created(const rp_group_writer *writer);
 
 /* Returns the state of the adder as one part of an agent's state (agent.h). */
 rp_state_part rp_group_writer_state(rp_group_writer *writer);
-/* Restores the adder after a saved state was written to that part. The writer must be new.
+/* Restores the adder from a saved state. Before, the caller must write this state to the part
+ * that rp_group_writer_state() returned. The writer must be new.
  * RP_CORRUPT (the bytes are not a valid state), or a status of the adder. */
 RP_NODISCARD rp_status rp_group_writer_restored(rp_group_writer *writer, rp_error *err);
 

@@ -14,10 +14,10 @@ typedef struct rp_halves {
     rp_agent_class type; /* with the name of the agent */
     rp_allocator alloc;
     int64_t batch;       /* items in a batch */
-    int64_t update_ms;   /* longest wait of the learner for a batch, in ms; 0: no limit. make()
-                            must set a limit if learner threads draw from the table as well,
-                            since they may take the items that the wait is for. Such a run is
-                            not reproducible */
+    int64_t update_ms;   /* longest wait of the learner for a batch, in ms; 0: no limit. If
+                            other threads draw from the table as well, they may take the items
+                            that the learner waits for, so make() must set a limit. Such a run
+                            is not reproducible */
     rp_table *table;     /* a counted reference */
     rp_actor *actor;     /* owned */
     rp_learner *learner; /* owned */

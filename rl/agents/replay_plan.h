@@ -17,7 +17,8 @@ typedef struct rp_replay_plan {
     int64_t batch, steps_per_update, start, capacity;
     bool prioritized;
     double priority_exponent;
-    double evict_exponent; /* negative; 0: the oldest items are evicted */
+    double evict_exponent; /* below 0: items are evicted with a probability proportional to
+                              priority ^ evict_exponent; 0: the oldest items are evicted */
 } rp_replay_plan;
 
 /* Reads a plan from the settings of an agent by their names. If an agent has no setting
@@ -35,8 +36,9 @@ rp_adder_options rp_replay_adder(const rp_replay_plan *plan);
 
 /* Fills in the options of the table "replay". Its rate limiter keeps the ratio of samples to
  * inserts at batch / steps_per_update. The number of samples may deviate from this ratio by one
- * batch, plus the samples for copies * n_step inserts, plus `slack`. The name in the options is
- * static. The caller must release the signature with rp_signature_unref().
+ * batch, plus the samples that are due for copies * n_step inserts, plus `slack` samples. The
+ * name in the options is static. The caller must release the signature with
+ * rp_signature_unref().
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_replay_table(const rp_replay_plan *plan, double slack,
                                        rp_table_options *out, rp_error *err);

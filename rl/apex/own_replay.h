@@ -12,9 +12,10 @@ enum {
     RP_OWN_MUTATE_FOR = 4, /* updates of the learner between requests with new priorities */
 };
 
-/* How many samples the rate limiter must tolerate beyond the bounds for a single actor. The
- * result has two parts: the samples due for the items that all actors but one add in a step,
- * and the samples that the learner's sampler has fetched ahead. */
+/* Returns the `slack` of rp_replay_table() (rl/agents/replay_plan.h): how many samples the rate
+ * limiter must tolerate beyond the bounds for a single actor. The result is the sum of two
+ * parts: the samples due for the items that all actors but one add in a step, and the samples
+ * that the learner's sampler has fetched ahead. */
 double rp_own_slack(const rp_apex_making *making, const rp_settings_table *table);
 
 /* The number of parallel environments of one actor. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run of an environment that is tested: an rp_env with all the buffers that its calls use.
- * Guard bytes around each buffer show whether a call wrote outside it. An rp_env has one or
- * more copies of the environment, which it steps in parallel. */
+/* Runs an environment in a test: an rp_env with all the buffers that its calls use. Guard bytes
+ * around each buffer show whether a call wrote outside it. An rp_env has one or more copies of
+ * the environment, which it steps in parallel. */
 #ifndef RP_ENV_ENV_RUN_H
 #define RP_ENV_ENV_RUN_H
 
@@ -15,8 +15,8 @@ typedef struct rp_env_run {
     void *memory; /* holds all buffers and guard bytes */
     size_t memory_bytes;
     char *observations, *last, *spare, *snapshots, *actions; /* the first three: observations */
-    rp_env_buffers out; /* where steps write to; its observations and last_observations are
-                           `observations` and `last` */
+    rp_env_buffers out; /* the buffers that a step writes; its observations and
+                           last_observations are `observations` and `last` */
     rp_pcg64 rng;       /* chooses the actions */
     rp_error err;
 } rp_env_run;
@@ -33,7 +33,7 @@ rp_status rp_env_run_reset(rp_env_run *run, uint64_t first);
 /* Chooses a random action for each copy. */
 void rp_env_run_choose(rp_env_run *run);
 
-/* Steps all copies with these actions. */
+/* Steps all copies with the chosen actions. */
 rp_status rp_env_run_step(rp_env_run *run);
 
 /* True if no guard byte has changed. */

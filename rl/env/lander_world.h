@@ -4,10 +4,10 @@
  *
  * A world is Box2D's simulation of one lander. The state of an environment must be plain bytes,
  * and a world is not. A state therefore holds its history: the random stream at the start of
- * the episode, and the actions since. The world can be made again from its history,
- * by simulating the episode from its start. Since that is slow, a pool keeps worlds; the key of
- * a world is a hash of its history. A world is missing from the pool only after a snapshot was
- * loaded, or if there are more environments than the pool can hold worlds.
+ * the episode, and the actions since. A world can be made again from its history, by simulating
+ * the episode from its start. Since that is slow, a pool keeps worlds. The key of a world is a
+ * hash of its history. A world is missing from the pool only after a snapshot was loaded, or if
+ * there are more environments than the pool can hold worlds.
  *
  * Not thread-safe. A pool belongs to one rp_env. */
 #ifndef RP_ENV_LANDER_WORLD_H

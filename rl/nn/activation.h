@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activation functions and their gradients. Both work in place. */
+/* Activation functions and their gradients. Both functions below work in place. */
 #ifndef RP_NN_ACTIVATION_H
 #define RP_NN_ACTIVATION_H
 

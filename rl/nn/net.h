@@ -5,8 +5,8 @@
  *   N1  the input of layer i + 1 is the output of layer i;
  *   N2  the parameters are in the order of the layers, without gaps;
  *   N3  the LSTM states of the layers are in the order of the layers, without gaps;
- *   N4  every size is within the bounds of net.c, so the size of a tape does not overflow 64
- *       bits. */
+ *   N4  every size is within the bounds of net.c, so the size of a tape (the object that runs a
+ *       network) does not overflow 64 bits. */
 #ifndef RP_NN_NET_H
 #define RP_NN_NET_H
 

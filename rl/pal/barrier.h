@@ -12,7 +12,8 @@
 enum { RP_CACHE_LINE = 64 };
 
 typedef struct rp_barrier {
-    alignas(RP_CACHE_LINE) atomic_uint arrived;    /* threads that have arrived in this one */
+    alignas(RP_CACHE_LINE) atomic_uint arrived;    /* threads that wait in the current
+                                                      meeting */
     alignas(RP_CACHE_LINE) atomic_uint generation; /* number of the current meeting */
     atomic_uint sleepers;                          /* threads that sleep */
     unsigned count;                                /* number of threads that meet */

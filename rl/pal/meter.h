@@ -17,7 +17,7 @@ typedef struct rp_meter {
     /* Set by the owner, each > 0. A slice ends once it has lasted slice_ns and the count has
      * grown by `least` in it. */
     int64_t warm_ns, slice_ns; /* lengths of the warm-up and of a slice */
-    int64_t least;             /* growth of the count */
+    int64_t least;             /* the least growth of the count in a slice */
 
     bool has_begun, is_warm;       /* the first call was made; the warm-up is over */
     int64_t since_ns, since_count; /* time and count when the warm-up or the slice began */

@@ -18,8 +18,8 @@ RP_NODISCARD rp_status rp_chunk_builder_reserve(rp_chunk_builder *builder, const
  * the builder between the two. Cannot fail. */
 void rp_chunk_builder_commit(rp_chunk_builder *builder, const rp_tensor *row);
 
-/* A compressor: codec state and a scratch buffer, which are reused for many chunks. One thread
- * at a time. Must not be moved in memory. */
+/* A compressor: codec state and a scratch buffer, which are reused for many chunks. Only one
+ * thread at a time may use a compressor. It must not be moved in memory. */
 typedef struct rp_chunk_compressor {
     rp_codec_state codec;
     uint8_t *scratch;

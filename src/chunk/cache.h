@@ -13,10 +13,10 @@
  * Invariants:
  *   H1  2 * count <= capacity, and `count` is the number of entries with a chunk;
  *   H2  `bytes` is the sum of the bytes of all entries;
- *   H3  the search for an entry begins at an index that is computed from its hash; no entry
- *       from there to the entry is free.
+ *   H3  the search for an entry begins at an index that is computed from its hash; no entry of
+ *       the table from that index up to the entry itself is free.
  *
- * One thread at a time. */
+ * Only one thread at a time may use a cache. */
 #ifndef RP_CHUNK_CACHE_H
 #define RP_CHUNK_CACHE_H
 

@@ -9,18 +9,19 @@
 
 #include "chunk/trajectory.h"
 
-/* Copies column `column` of the trajectories to `dst`, one after the other, up to the first
- * trajectory that does not match. A trajectory matches if it has `column_count` columns (0: any
- * number above `column`), and if this column is one slice of plain rows with the dtype, the
- * shape and the bytes of `like`. Returns the number of trajectories that were copied; the
- * caller passes the next one to a decoder, which decodes it or reports an error. If `dst` is
- * NULL, only counts the trajectories. Copies none if `like` has strings, has no bytes, or has
- * so many bytes that prefetching does not help. */
+/* Copies column `column` of the trajectories to `dst`, one after the other, and stops before
+ * the first trajectory that does not match. A trajectory matches if it has `column_count`
+ * columns (0: any number above `column`), and if this column is one slice of plain rows with
+ * the dtype, the shape and the bytes of `like`. Returns the number of trajectories that were
+ * copied; the caller passes the next one to a decoder, which decodes it or reports an error. If
+ * `dst` is NULL, only counts the trajectories. Copies none if `like` has strings, has no bytes,
+ * or has so many bytes that prefetching does not help. */
 size_t rp_gather_plain(const rp_trajectory *const *trajectories, size_t count, size_t column,
                        size_t column_count, const rp_trajectory_column *like, uint8_t *dst);
 
-/* Prefetches the trajectories, then the rows whose addresses their extents have (J3 of
- * trajectory.h). For use before several columns of the same trajectories are gathered. */
+/* Prefetches the trajectories, and then the rows whose addresses are stored in the trajectories
+ * (J3 of trajectory.h). For use before several columns of the same trajectories are
+ * gathered. */
 void rp_gather_fetch(const rp_trajectory *const *trajectories, size_t count);
 
 #endif

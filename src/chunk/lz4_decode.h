@@ -18,8 +18,9 @@
 #include "reprise/status.h"
 
 /* Writes the first `want` of `raw_bytes` decoded bytes to `dst`, and never more: `dst` needs
- * room for `want` bytes. RP_CORRUPT, with undefined contents of `dst`, if the block is
- * malformed or too short; if all bytes are requested, also if the block is too long. */
+ * room for `want` bytes. Returns RP_CORRUPT if the block is malformed or too short. If all
+ * bytes are requested, a block that is too long is RP_CORRUPT, too. After RP_CORRUPT the
+ * contents of `dst` are undefined. */
 RP_NODISCARD rp_status rp_lz4_decode(const uint8_t *src, size_t size, size_t raw_bytes,
                                      uint8_t *dst, size_t want);
 

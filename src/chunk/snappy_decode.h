@@ -14,8 +14,9 @@
 
 #include "reprise/status.h"
 
-/* Reads the varint at the beginning. Sets `*raw_bytes` to the decoded length and `*head_bytes`
- * to the size of the varint. False if the varint is truncated or does not fit 32 bits. */
+/* Reads the varint at the beginning of a block. Sets `*raw_bytes` to the decoded length and
+ * `*head_bytes` to the size of the varint. False if the varint is truncated or does not fit 32
+ * bits. */
 bool rp_snappy_head(const uint8_t *src, size_t size, size_t *raw_bytes, size_t *head_bytes);
 
 /* If the whole block is one literal of `raw_bytes` bytes, returns the address of these bytes.
@@ -29,9 +30,9 @@ size_t rp_snappy_literal_head_size(size_t raw_bytes);
 uint8_t *rp_snappy_put_literal_head(uint8_t *at, size_t raw_bytes);
 
 /* Writes the first `want` of `raw_bytes` decoded bytes to `dst`, and never more: `dst` needs
- * room for `want` bytes. RP_CORRUPT, with undefined contents of `dst`, if the block does not
- * declare `raw_bytes`, is malformed, or is too short; if all bytes are requested, also if the
- * block is too long. */
+ * room for `want` bytes. Returns RP_CORRUPT if the block does not declare `raw_bytes`, is
+ * malformed, or is too short. If all bytes are requested, a block that is too long is
+ * RP_CORRUPT, too. After RP_CORRUPT the contents of `dst` are undefined. */
 RP_NODISCARD rp_status rp_snappy_decode(const uint8_t *src, size_t size, size_t raw_bytes,
                                         uint8_t *dst, size_t want);
 

@@ -14,8 +14,8 @@ RP_NODISCARD rp_status rp_files_open_read_only(const rp_allocator *alloc, const 
                                                rp_files **out, rp_error *err);
 
 /* Returns the id of the process that holds the lock file `path`. Returns 0 if no process holds
- * it, and -1 if it is held but the file contains no id. If the lock is free, this call takes it
- * in shared mode until it returns. */
+ * it, and -1 if it is held but the file contains no id. If the lock is free, this call acquires
+ * it in shared mode, and releases it before it returns. */
 int64_t rp_files_locked_by(const char *directory, const char *path);
 
 /* Sets `*wall_ns` to the time at which a file was last written, by the wall clock. Returns

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes the hash XXH3-128 of a stream of bytes. One thread at a time. */
+/* Computes the hash XXH3-128 of a stream of bytes. Only one thread at a time may use a
+ * state. */
 #ifndef RP_DISK_HASH_H
 #define RP_DISK_HASH_H
 

@@ -7,15 +7,16 @@
 
 /* Which checkpoint the caller has loaded. The journal is read from this checkpoint on. */
 typedef enum rp_journal_reading {
-    RP_JOURNAL_LIVE,  /* the newest checkpoint */
-    RP_JOURNAL_OLDER, /* an older checkpoint. Records that the journal gave up are damage here,
-                         since only the newest checkpoint contains their changes */
+    RP_JOURNAL_LIVE,    /* the newest checkpoint */
+    RP_JOURNAL_OLDER,   /* an older checkpoint. Records that the journal gave up (never wrote,
+                           because the disk was full or failed for too long) are damage here,
+                           since only the newest checkpoint contains their changes */
     RP_JOURNAL_SALVAGE, /* any checkpoint: reads up to the first damage */
 } rp_journal_reading;
 
 /* Called for each change, in order of log sequence numbers (LSNs). If the record refers to
- * something that is missing, the function must change nothing and return RP_NOT_FOUND. Any
- * other status except RP_OK ends the reading. */
+ * something that is missing, the function must change nothing and return RP_NOT_FOUND. A status
+ * other than RP_OK and RP_NOT_FOUND ends the reading, which returns this status. */
 typedef rp_status rp_journal_visit(void *ctx, const rp_record *record, rp_error *err);
 
 typedef struct rp_journal_read_options {
@@ -33,9 +34,10 @@ typedef struct rp_journal_read_options {
  * A record is bad if it cannot be read, or if `each` returns RP_NOT_FOUND. If the LSN of a bad
  * record is above the last LSN known to be synced, the record begins a torn tail: reading ends
  * there, and `*torn_bytes` receives the number of bytes from there on. Otherwise the bad record
- * is damage: RP_CORRUPT. A gap in the LSNs is damage too, except where the next file says that
- * records were given up: there reading ends. With RP_JOURNAL_SALVAGE damage ends the reading
- * with RP_OK, and `err` has RP_CORRUPT and the reason. */
+ * is damage: RP_CORRUPT. If LSNs are missing and the next file says that their records were
+ * given up, reading ends before the gap (RP_JOURNAL_OLDER: damage). Any other gap in the LSNs
+ * is damage. With RP_JOURNAL_SALVAGE damage ends the reading with RP_OK, and `err` has
+ * RP_CORRUPT and the reason. */
 RP_NODISCARD rp_status rp_journal_read(const rp_journal_read_options *options, uint64_t *last,
                                        uint64_t *torn_bytes, rp_error *err);
 

@@ -28,7 +28,7 @@ char *rp_rollouts_path(char out[RP_ROLLOUTS_PATH_BYTES], uint64_t checkpoint);
 /* Parses a file name of 16 hexadecimal digits. Returns false for any other name. */
 bool rp_name_parse(const char *name, uint64_t *number);
 
-/* The numbers of the files in one folder, ascending. One thread. */
+/* The numbers of the files in one folder, ascending. Only one thread may use a list. */
 typedef struct rp_number_list {
     rp_allocator alloc;
     uint64_t *at;

@@ -27,9 +27,9 @@ typedef struct rp_records_scan_options {
  * Both are also set if a record is bad (RP_CORRUPT). In that case `*end` is >=
  * RP_FILE_HEADER_BYTES.
  *
- * RP_OK if the file ends, even within a record: the caller can compare `*end` with the size of
- * the file. RP_CORRUPT at any other bad record. A caller that knows how much of the file was
- * synced can distinguish a torn tail from damage.
+ * Returns RP_OK at the end of the file, even if the file ends within a record. The caller can
+ * compare `*end` with the size of the file. Returns RP_CORRUPT at any other bad record. A
+ * caller that knows how much of the file was synced can distinguish a torn tail from damage.
  * RP_NOT_FOUND, RP_PRECONDITION (a newer format), RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_records_scan(const rp_records_scan_options *options,
                                        rp_file_header *header, uint64_t *end, rp_error *err);

@@ -24,8 +24,8 @@ void rp_durable_space(rp_durable *durable, uint64_t *total, uint64_t *available)
 uint64_t rp_durable_safe(rp_durable *durable);
 
 /* True if the backlog of the journal is at its bound, so that changes must wait. The listeners
- * are called when the backlog is shorter. Any thread may call this, and may hold any lock below
- * rank 44. */
+ * are called when the backlog is shorter. Any thread may call this, and may hold any lock of a
+ * rank below 44 (util/mutex.h). */
 bool rp_durable_is_behind(rp_durable *durable);
 
 /* Adds a listener, of which there can be 64. `on_safe` is called on the journal's thread in two

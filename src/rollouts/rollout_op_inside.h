@@ -9,8 +9,8 @@
 /* Returns true if `name` is UTF-8 of 1 to RP_ROLLOUT_NAME_BYTES bytes and contains no zero
  * byte. */
 bool rp_rollout_is_name(rp_string name);
-/* Returns RP_INVALID unless rp_rollout_is_name(). The error text contains `what`, which says
- * whose name it is: "a group". */
+/* Returns RP_OK if rp_rollout_is_name() is true, otherwise RP_INVALID. The error text contains
+ * `what`, which says whose name it is: "a group". */
 RP_NODISCARD rp_status rp_rollout_check_name(rp_string name, const char *what, rp_error *err);
 
 /* Copies checked options and their names into one block, which the caller must release with

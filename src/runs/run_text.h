@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes runs, the numbers that training programs report (reprise/runs.h), as JSON for the web
  * page, and as CSV or TensorBoard event files for other programs. docs/runs.md describes the
- * fields. If memory runs out, `out` is bad afterwards. */
+ * fields. If memory runs out, `out` is marked as bad (util/buf.h). */
 #ifndef RP_RUNS_RUN_TEXT_H
 #define RP_RUNS_RUN_TEXT_H
 

@@ -16,14 +16,15 @@ typedef struct rp_surveyed {
                            random */
     int64_t inserted_at_ns; /* wall clock */
     uint64_t sequence;      /* increases with each insert */
-    int64_t length;         /* rows of its longest column; 0 in `items` */
+    int64_t length;         /* in `recent`: rows of the item's longest column. In `items`: 0 */
     int32_t times_sampled;
 } rp_surveyed;
 
 typedef struct rp_survey {
     int64_t wall_ns; /* time of the survey */
     int64_t table_size;
-    size_t count; /* number of all items of a small table; else RP_SURVEY_ITEMS or a few less */
+    size_t count; /* entries in `items`: all items of a small table, otherwise RP_SURVEY_ITEMS
+                     or a few less */
     size_t recent_count;
     rp_surveyed items[RP_SURVEY_ITEMS]; /* randomly chosen, each item equally likely; an item of
                                            a large table may occur twice */

@@ -11,7 +11,7 @@
 typedef struct rp_cancel_link rp_cancel_link;
 struct rp_cancel_link {
     /* Called with the token's lock held (rank 50). It may take locks of a higher rank, mark the
-     * wait as cancelled and wake the waiting thread; nothing else. */
+     * wait as cancelled and wake the waiting thread. It must do nothing else. */
     void (*on_fire)(rp_cancel_link *link);
     /* private */
     rp_cancel_link *prev, *next;

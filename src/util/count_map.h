@@ -31,11 +31,11 @@ typedef struct rp_count_map {
 void rp_count_map_init(rp_count_map *m, const rp_allocator *alloc, uint64_t seed);
 void rp_count_map_deinit(rp_count_map *m);
 
-/* Makes room for `more` new keys. RP_NO_RESOURCE, with nothing changed. */
+/* Makes room for `more` new keys. After RP_NO_RESOURCE nothing has changed. */
 RP_NODISCARD rp_status rp_count_map_reserve(rp_count_map *m, size_t more);
 
-/* Increments the count of a key, and returns the new count. For a new key there must be
- * room. */
+/* Increments the count of a key, and returns the new count. For a new key the caller must have
+ * made room with rp_count_map_reserve(). */
 uint32_t rp_count_map_add(rp_count_map *m, uint64_t key);
 
 /* Decrements the count of a key, and returns the new count. The count must be > 0. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells which instruction sets beyond the compilation target this processor has. */
+/* Finds out which instruction sets this processor has in addition to those that the library is
+ * compiled for. */
 #ifndef RP_UTIL_CPU_H
 #define RP_UTIL_CPU_H
 

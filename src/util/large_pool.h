@@ -5,15 +5,16 @@
  * the next block when they are first written to, which takes longer than filling them. So a
  * writer of large chunks would pay for new pages with each chunk.
  *
- * The pool keeps at most RP_LARGE_KEPT_BYTES of idle blocks. It keeps a freed block if, with
- * this block, the idle blocks have no more bytes than the blocks in use, or no more than
- * RP_LARGE_FIRST_BYTES. An idle block is not dropped because others are freed: a writer may
- * soon need it again. When it has no idle block of a requested size, it drops idle blocks of
- * other sizes.
+ * The pool keeps at most RP_LARGE_KEPT_BYTES of idle blocks. It keeps a freed block if the idle
+ * blocks then have no more bytes than the blocks that were in use before the call, or no more
+ * than RP_LARGE_FIRST_BYTES. When other blocks are freed, an idle block stays in the pool,
+ * since a writer may soon need it again. When the pool has no idle block of a requested size,
+ * it drops idle blocks of other sizes.
  *
- * There is one pool per process, with static state. Safe from any thread. It does not wait for
- * its lock: while another thread holds the lock, and in the child of a fork that interrupted
- * such a thread, blocks come from the C library and return to it. */
+ * There is one pool per process, with static state. Any thread may use it. No call waits for
+ * the pool's lock: while another thread holds the lock, blocks come from the C library and
+ * return to it. The same holds in the child of a fork, if a thread of the parent held the lock
+ * at the fork. */
 #ifndef RP_UTIL_LARGE_POOL_H
 #define RP_UTIL_LARGE_POOL_H
 

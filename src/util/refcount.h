@@ -14,7 +14,8 @@
 #include <stdint.h>
 
 typedef struct rp_refcount {
-    atomic_uint_least32_t n; /* 4 bytes: 4 more fit before an aligned pointer */
+    atomic_uint_least32_t n; /* 4 bytes, so another field of 4 bytes fits before an aligned
+                                pointer */
 } rp_refcount;
 
 static inline void rp_refcount_init(rp_refcount *r)

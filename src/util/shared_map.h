@@ -30,8 +30,8 @@ RP_NODISCARD rp_status rp_shared_map_init(rp_shared_map *map, uint64_t reserve_b
 void rp_shared_map_deinit(rp_shared_map *map);
 
 /* Maps the next part after the others. The caller keeps the descriptor and may close it at
- * once. One thread at a time. RP_CORRUPT (not a memfd, not sealed, too short, beyond the
- * reserved range, or too many parts), RP_NO_RESOURCE. */
+ * once. Only one thread at a time may call this. RP_CORRUPT (not a memfd, not sealed, too
+ * short, beyond the reserved range, or too many parts), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_shared_map_add(rp_shared_map *map, int fd, uint64_t bytes,
                                          rp_error *err);
 

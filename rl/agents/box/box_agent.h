@@ -16,7 +16,7 @@ typedef struct rp_box_agent_options {
     const rp_env_spec *spec;
     rp_store *store;   /* the table "replay" is added if the store does not have it */
     rp_client *client; /* a client of `store` */
-    uint64_t seed;     /* of the first parameters and of the actor's noise */
+    uint64_t seed;     /* of the initial parameters and of the actor's noise */
     double noise;      /* standard deviation of the actor's noise */
 } rp_box_agent_options;
 

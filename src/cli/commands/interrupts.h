@@ -11,8 +11,9 @@
 
 typedef struct rp_interrupts {
     rp_cancel *cancel; /* fired by SIGINT, SIGTERM and SIGHUP */
-    int wake_fd;  /* becomes readable after these signals, and when the terminal is resized */
-    int write_fd; /* the other end of that pipe */
+    int wake_fd;  /* read end of a pipe: readable after these signals, and after the terminal
+                     was resized */
+    int write_fd; /* write end of the pipe */
     atomic_int number; /* of the first of these signals; 0: none so far */
     pthread_t thread;
 } rp_interrupts;

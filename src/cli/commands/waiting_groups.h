@@ -23,7 +23,8 @@ typedef struct rp_waiting_group {
 } rp_waiting_group;
 
 typedef struct rp_waiting_groups {
-    rp_waiting_group groups[RP_MOST_WAITING]; /* by their first calls in the input */
+    rp_waiting_group groups[RP_MOST_WAITING]; /* in the order of their first calls in the
+                                                 input */
     size_t group_count;
     rp_waiter waiters[RP_MOST_WAITING]; /* of all groups; longest waiting time first */
     size_t waiter_count;

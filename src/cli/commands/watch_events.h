@@ -17,8 +17,8 @@ uint32_t rp_watch_blocked(const rp_table_info *info);
  * "paused", "resumed", "altered", "filled", "full", "blocked" and "unblocked". */
 typedef void rp_watch_event(void *ctx, const char *name, const char *text);
 
-/* Calls event(ctx, ...) for each event, in the order of that list. For a side that has become
- * blocked, calls why(ctx, side), which returns the reason or NULL. */
+/* Calls event(ctx, ...) for each event, in the order of the names above. For a side that has
+ * become blocked, calls why(ctx, side), which returns the reason or NULL. */
 void rp_watch_events(const rp_table_info *before, const rp_table_info *now,
                      const char *(*why)(void *ctx, uint32_t side), rp_watch_event *event,
                      void *ctx);

@@ -44,7 +44,7 @@ size_t rp_log_line(const rp_log_entry *entry, bool json, char *line, size_t size
 
 /* A rate limit for the lines of each event: in each time window of window_ns, the first `burst`
  * lines of an event are written and the others dropped. The owner zero-initialises the struct
- * and sets these two fields. */
+ * and sets window_ns and burst. */
 enum { RP_LOG_EVENTS = 64 };
 typedef struct rp_log_rate {
     int64_t window_ns;

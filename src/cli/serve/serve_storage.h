@@ -49,8 +49,9 @@ RP_NODISCARD rp_status rp_storage_take(rp_storage *storage, rp_error *err);
 /* Logs the latest checkpoint if it is new. The caller makes this call from time to time. */
 void rp_storage_log_checkpoints(rp_storage *storage);
 
-/* Closes the directory, after a last checkpoint unless no_final_checkpoint is set. The store
- * must not be in use. If something could not be written, logs the error and returns false. */
+/* Writes a last checkpoint, unless no_final_checkpoint is set, and closes the directory. The
+ * store must not be in use. If something could not be written, logs the error and returns
+ * false. */
 bool rp_storage_close(rp_storage *storage);
 
 /* Returns advice on the error with which loading failed, or NULL if there is none. Static. */

@@ -15,9 +15,9 @@ typedef struct rp_line_history {
 } rp_line_history;
 
 /* Reads the last MiB of the file and makes the file private to its owner. Keeps the latest
- * RP_HISTORY_LINES lines. If the file is longer, it is shortened too, but only if it begins
- * with the header line that rp_line_history_add() writes: other files may not be histories.
- * Ignores what is not a regular file. */
+ * RP_HISTORY_LINES lines. If the file has more than 1 MiB or more than twice as many lines, it
+ * is shortened to these. A file without the header line that rp_line_history_add() writes may
+ * not be a history, so it is not shortened. Ignores a path that is not a regular file. */
 void rp_line_history_load(rp_line_history *history, const char *path);
 void rp_line_history_deinit(rp_line_history *history);
 

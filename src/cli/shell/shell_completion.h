@@ -19,8 +19,9 @@ typedef struct rp_candidates {
  * but still shortens `common`. */
 void rp_candidates_add(rp_candidates *candidates, const char *word, const char *prefix);
 
-/* Does the same for a name that others chose: of a table or a file. Skips a name that begins
- * with '-', because the command would take it for an option such as --server. */
+/* Does the same for the name of a table or a file, which someone else may have chosen. Skips a
+ * name that begins with '-', because the command would take it for an option such as
+ * --server. */
 void rp_candidates_add_name(rp_candidates *candidates, const char *name, const char *prefix);
 
 /* What can be completed. */

@@ -23,8 +23,8 @@ void rp_item_print(rp_text_buffer *out, const rp_item_view *item, size_t number,
 /* Writes the item as one line of JSON, which rp_item_line_parse() can read. */
 void rp_item_json(rp_text_buffer *out, const rp_item_view *item);
 
-/* The columns that all lines of a file must have. The table's signature sets them, or else the
- * first line. */
+/* The columns that all lines of a file must have. They come from the table's signature. If the
+ * table has none, the first line sets them. */
 typedef struct rp_line_columns {
     rp_arena *arena; /* borrowed: holds the names that the first line sets */
     const char *names[RP_MAX_COLUMNS];

@@ -17,9 +17,9 @@
 enum { RP_NPY_HEADER_BYTES = 384, RP_NPY_MAX_HEADER = 65536 };
 
 /* Parses a whole file of version 1, 2 or 3. The tensor borrows `bytes`; its elements may be
- * unaligned. Returns RP_INVALID for other files, element types without a dtype here, more than
- * RP_MAX_RANK dimensions, and a number of bytes that does not match the shape. Also refuses
- * big-endian elements and Fortran order, where they make a difference. */
+ * unaligned. Returns RP_INVALID for other files, for element types that rp_dtype does not have,
+ * for more than RP_MAX_RANK dimensions, and for a number of bytes that does not match the
+ * shape. Also refuses big-endian elements and Fortran order if they make a difference. */
 RP_NODISCARD rp_status rp_npy_parse(const uint8_t *bytes, size_t size, rp_tensor *out,
                                     rp_problem *problem);
 

@@ -31,9 +31,9 @@ int64_t rp_own_cores(void);
 /* Returns true if the value of an option is "auto". `text` may be NULL. */
 bool rp_is_auto(const char *text);
 
-/* Measures the curves and picks a split. `options` are for rp_profile_new(), except for the
- * cores and the time, which this function sets. Returns a status of the profile, or RP_INVALID
- * if no split has the given numbers of threads. */
+/* Measures the curves and picks a split. `options` are passed to rp_profile_new(). This
+ * function itself sets the cores and the time in them. Returns a status of the profile, or
+ * RP_INVALID if no split has the given numbers of threads. */
 RP_NODISCARD rp_status rp_auto_split_measure(rp_auto_split *split,
                                              const rp_profile_options *options, rp_error *err);
 

@@ -22,7 +22,7 @@ enum { RP_REPORT_QUEUE = 64 };
 
 typedef struct rp_run_reporter rp_run_reporter;
 
-/* The reporter borrows what the pointers point to until it is freed. */
+/* The caller must not free what the pointers refer to before the reporter is freed. */
 typedef struct rp_run_reporter_options {
     const char *address; /* of the server */
     const char *run;     /* name of the run */
@@ -41,7 +41,8 @@ RP_NODISCARD rp_status rp_run_reporter_new(const rp_run_reporter_options *option
                                            rp_run_reporter **out, rp_error *err);
 
 /* Queues a copy of `progress`. Copies `params`, the result of rp_trainer_get_parameters(), for
- * the next episode. Never blocks. This call and the next must come from one thread. */
+ * the next episode. Never blocks. This function and rp_run_reporter_set_actors() must be called
+ * on the same thread. */
 void rp_run_reporter_add(rp_run_reporter *reporter, const rp_run_progress *progress,
                          const rp_real *params);
 

@@ -16,10 +16,10 @@ enum { RP_PROGRAM_MAX_SHARDS = 256 };
 
 typedef struct rp_program {
     rp_arena arena;
-    rp_flags flags;  /* from the file, later merged with the command line; the first word is the
-                        agent */
-    const char *dir; /* folder of the run; NULL: not given */
-    const char *serve;                            /* --serve of the file; NULL: not given */
+    rp_flags flags;    /* options of the file, later merged with those of the command line; the
+                          first word is the agent */
+    const char *dir;   /* folder of the run; NULL: not given */
+    const char *serve; /* --serve of the file; NULL: not given */
     const char *addresses[RP_PROGRAM_MAX_SHARDS]; /* of the shards of the replay, for --role */
     size_t address_count;
 } rp_program;
@@ -37,13 +37,15 @@ RP_NODISCARD rp_status rp_program_read_text(rp_program *program, const char *fil
                                             const char *text, size_t size, rp_problem *problem);
 
 /* Merges the command line into the program: an option that is given there replaces the same
- * option of the file. With --role, also takes the addresses of the replay and the folder of
- * that role from the file. RP_INVALID, RP_NO_RESOURCE. */
+ * option of the file. With --role, which starts one part of the program, also takes the
+ * addresses of the replay and the folder of that role from the file. RP_INVALID,
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_program_merge(rp_program *program, const rp_flags *given,
                                         rp_problem *problem);
 
-/* Writes a merged program as a file that describes the same program, with all settings of the
- * agent, from `folder`. The file is YAML, or JSON if `json` is true. */
+/* Writes a merged program as a file that describes the same program. The file contains all
+ * settings of the agent, which are read from `folder`. The file is YAML, or JSON if `json` is
+ * true. */
 void rp_program_print(const rp_program *program, const rp_run_folder *folder, bool json,
                       rp_text_buffer *out);
 

@@ -18,14 +18,15 @@ typedef struct rp_tune_row {
 typedef struct rp_tune_report {
     const char *agent, *env;
     const rp_profile_curves *curves;
-    rp_split_options problem; /* for which the split was picked, with these curves */
+    rp_split_options problem; /* the options with which the split was picked from these
+                                 curves */
     rp_split pick;
     rp_tune_row *rows; /* all splits that fit the number of cores */
     size_t row_count;
     const char *command; /* command line that trains with the pick */
 } rp_tune_report;
 
-/* Writes all splits that fit the number of cores, at most `capacity`, with `measured` NaN.
+/* Writes all splits that fit the number of cores, at most `capacity`. Sets `measured` to NaN.
  * Returns their number. */
 size_t rp_tune_rows(const rp_split_options *problem, rp_tune_row *out, size_t capacity);
 
@@ -33,8 +34,8 @@ size_t rp_tune_rows(const rp_split_options *problem, rp_tune_row *out, size_t ca
  * then the others, by `model`. */
 void rp_tune_sort(rp_tune_row *rows, size_t count);
 
-/* Returns the row with the highest measured speed, and sets `*share` to the pick's measured
- * speed divided by it. Returns NULL if the pick was not measured. */
+/* Returns the row with the highest measured speed. Sets `*share` to the measured speed of the
+ * pick divided by this highest speed. Returns NULL if the pick was not measured. */
 const rp_tune_row *rp_tune_best(const rp_tune_report *report, double *share);
 
 /* Append the report to `out`. The text contains the curves as bars, the first `most` rows and

@@ -4,8 +4,8 @@
  * and end with the last.
  *
  * After fork(), the child has none of these threads, and rp_runtime_get() starts new ones
- * there. Each process has a number, its generation, by which objects of the parent are
- * recognised in the child. */
+ * there. Each process has a number, its generation. By this number the child recognises objects
+ * that were made in the parent. */
 #ifndef RP_CLIENT_CHANNEL_RUNTIME_H
 #define RP_CLIENT_CHANNEL_RUNTIME_H
 

@@ -43,10 +43,10 @@ typedef struct rp_stack_column {
  * the types and sizes for which `columns` has memory.
  *
  * If the trajectories are a whole batch, `all_bytes` must be 0. Workers may then help, and the
- * call waits for them. For this reason, a job of the runtime must not make this call if other
- * jobs wait for that job. If the trajectories are only a part of a larger batch, `all_bytes`
- * must be the size of that batch, which decides how memory is written (rp_decoder_set_large()).
- * The caller's thread then does all the work.
+ * call waits for them. For this reason, a job of the runtime must not make this call if another
+ * job waits for it. If the trajectories are only a part of a larger batch, `all_bytes` must be
+ * the size of that batch, which decides how memory is written (rp_decoder_set_large()). The
+ * caller's thread then does all the work.
  *
  * After a failure, the contents of the memory are undefined. RP_INVALID, RP_CORRUPT,
  * RP_NO_RESOURCE. */

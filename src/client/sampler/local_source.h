@@ -4,8 +4,8 @@
  *
  * Workers of the runtime draw the samples, in batches that double in size. If the rate limiter
  * delays a draw, the draw waits in the table and the worker goes on. The table may be created
- * later than the source, or be replaced. The source therefore looks the table up at each draw
- * until it exists, and again after it was dropped. */
+ * later than the source, or be replaced. Therefore, while the source has no table, for example
+ * because the table was dropped, it looks the table up by name at each draw. */
 #ifndef RP_CLIENT_SAMPLER_LOCAL_SOURCE_H
 #define RP_CLIENT_SAMPLER_LOCAL_SOURCE_H
 

@@ -9,7 +9,7 @@
 
 /* Creates a batch writer without structured writers. Before the first append, the caller must
  * call rp_batch_writer_add() once for each environment, in the order of the environments. The
- * batch writer then owns the structured writer. Returns RP_INVALID if `environments` is 0.
+ * batch writer owns each added structured writer. Returns RP_INVALID if `environments` is 0.
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_batch_writer_open(const rp_allocator *alloc, size_t environments,
                                             rp_batch_writer **out, rp_error *err);

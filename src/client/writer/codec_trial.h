@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides whether the codec is tried on the next chunk of a column. Once compression has not
- * made two chunks in a row smaller, the next chunks are stored uncompressed. After 3 such
+/* Decides whether the codec is tried on the next chunk of a column. If compression has made
+ * neither of two chunks in a row smaller, the next chunks are stored uncompressed. After 3 such
  * chunks, then after 7, 15, 31, and always after 63, one chunk is tried again, so data that
  * become compressible are soon compressed. The struct also keeps the template of an
  * uncompressed chunk of one row, from which the next such chunk is made quickly.

@@ -13,11 +13,11 @@
  * If a step fails, the previous checkpoint is unchanged and the partial files are removed. On a
  * full disk, segments that have only blocks of the failed checkpoint are removed too.
  *
- * Compaction: step 2 vacates segments of which less than a quarter (on a full disk, less than
- * three quarters) is live, which means that tables still need it. To vacate a segment, it moves
- * the live chunks to another segment, and writes again the blocks that are in the vacated
- * segment or refer to the moved chunks. It moves at most 64 MiB in one checkpoint, and at most
- * a quarter of the free space.
+ * Compaction: a part of a segment is live if tables still need it. Step 2 vacates segments of
+ * which less than a quarter (on a full disk, less than three quarters) is live. To vacate a
+ * segment, it moves the live chunks to another segment, and writes again the blocks that are in
+ * the vacated segment or refer to the moved chunks. It moves at most 64 MiB in one checkpoint,
+ * and at most a quarter of the free space.
  *
  * On a full disk (is_short) a checkpoint first queues its records in memory, to find out its
  * size. It writes the queue when the queue has 64 MiB or the whole checkpoint, and only if the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports the progress of a long operation to a callback. One thread. */
+/* Reports the progress of a long operation to a callback. Only one thread may use a meter. */
 #ifndef RP_DURABLE_CHECKPOINT_PROGRESS_H
 #define RP_DURABLE_CHECKPOINT_PROGRESS_H
 

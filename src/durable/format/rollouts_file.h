@@ -5,7 +5,7 @@
  *   BEGIN PIECE*   for each rollouts: BEGIN has the name, and the LSN (log sequence number) of
  *                  the last operation in the image. The PIECEs are the parts of the image, which
  *                  is the serialised state (rollouts/rollouts_image.h)
- *   END            one, last: the number of rollouts
+ *   END            the last record: the number of rollouts
  *
  * The `number` of a record is its position in the file, from 1. The manifest of the checkpoint
  * has the number of rollouts, the size of the file, and a hash of all records before END. */

@@ -2,8 +2,8 @@
 /* Redo: after a restart, applies the changes of a journal to a store, one record at a time. The
  * LSN (log sequence number) of a record is its number in the journal.
  *
- * One thread. No other code may use the store meanwhile. The store's log must not be set
- * (rp_store_set_log()), since the tables would log the changes again. */
+ * Only one thread may use a redo object. No other code may use the store meanwhile. The store's
+ * log must not be set (rp_store_set_log()), since the tables would log the changes again. */
 #ifndef RP_DURABLE_JOURNAL_JOURNAL_REDO_H
 #define RP_DURABLE_JOURNAL_JOURNAL_REDO_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An index from disk locations to chunks. With it, recovery reads each chunk once and shares it
- * among all items that refer to it. One thread.
+ * among all items that refer to it. Only one thread may use an index.
  *
  * Compaction moves chunks, so a checkpoint and the journal after it may name different
  * locations of one chunk. The record of a moved chunk names the first location of the chunk.

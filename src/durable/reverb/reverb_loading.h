@@ -60,8 +60,8 @@ typedef struct rp_reverb_loading {
     size_t wire_column_room, wire_slice_room, column_room, slice_room, key_room;
 } rp_reverb_loading;
 
-/* Creates and restores all tables. If this fails for a table, undoes it for the previous
- * tables. */
+/* Creates and restores all tables. If this fails for a table, drops the tables that were
+ * created and empties those that were restored. */
 RP_NODISCARD rp_status rp_reverb_fill_store(rp_reverb_loading *l, rp_error *err);
 
 #endif

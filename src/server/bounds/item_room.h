@@ -16,8 +16,8 @@ typedef struct rp_item_room {
     rp_slices *columns;           /* columns of the trajectory that is made of that item */
     rp_slice *slices;             /* slices of that trajectory */
     uint64_t *keys;               /* scratch for keys: rp_item_room_keys() */
-    /* Lengths of the arrays. The lengths of the first two are at least those of the next two.
-     */
+    /* Lengths of the arrays. wire_column_capacity >= column_capacity, and wire_slice_capacity
+     * >= slice_capacity. */
     size_t wire_column_capacity, wire_slice_capacity;
     size_t column_capacity, slice_capacity;
     size_t key_capacity;

@@ -7,8 +7,8 @@
 
 /* Completes `limits`: replaces each zero by the default, and checks the other values. If a
  * value is out of bounds, returns RP_INVALID, and `err` names the limit, the value and the
- * bound. If message_bytes is larger than rp_server_limits_side_bytes(), lowers it to that,
- * since a side has no room for a larger message. */
+ * bound. If message_bytes is larger than rp_server_limits_side_bytes(), lowers message_bytes to
+ * that value, since a side has no room for a larger message. */
 RP_NODISCARD rp_status rp_server_limits_complete(rp_server_limits *limits, rp_error *err);
 
 /* Returns the limit of each side of the budget of queued bytes: half of the limit queued_bytes,

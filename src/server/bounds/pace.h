@@ -32,8 +32,8 @@ typedef struct rp_pace {
 
 /* Returns true if the window is over and the peer has moved too few bytes in it. If the peer
  * has moved enough, starts the next window. `matters` says whether other connections wait for
- * room. If false, the window ends and nothing is measured. `moved` is the number of bytes that
- * the peer has moved so far, `bytes` the number that it must still move. */
+ * room. If `matters` is false, the window ends and nothing is measured. `moved` is the number
+ * of bytes that the peer has moved so far, `bytes` the number that it must still move. */
 static inline bool rp_pace_is_behind(rp_pace *pace, bool matters, uint64_t moved, size_t bytes,
                                      int64_t window_ns, int64_t grace_ns, int64_t now_ns)
 {

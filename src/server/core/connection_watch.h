@@ -32,8 +32,8 @@ rp_connection_verdict rp_connection_check(rp_connection *connection, int64_t now
 /* Returns whether to read from the connection now: false while the budget of queued bytes
  * (queue_budget.h) has no room for the connection's messages. */
 bool rp_connection_may_read(const rp_connection *connection);
-/* Returns whether the connection waits for room in the budget, or has a loan (Q7 in
- * queue_budget.h). Such a connection is checked more often. */
+/* Returns whether the connection waits for room in the budget, or has a loan, which is room
+ * beyond the budget's limit (Q7 in queue_budget.h). Such a connection is checked more often. */
 bool rp_connection_is_held_up(const rp_connection *connection);
 /* Returns whether the connection must be checked every RP_CHECK_NS at least. This is so while
  * the server waits until the peer sends the rest of a message or of headers, or reads

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Assigns each accepted connection to the worker that has the fewest connections. If the server
  * has no place left, it closes the oldest newcomer, a connection without an accepted call
- * (newcomers.h). The new connection takes that one's place and worker. */
+ * (newcomers.h). The new connection takes the place of the closed one, on the same worker. */
 #ifndef RP_SERVER_CORE_DISPATCH_H
 #define RP_SERVER_CORE_DISPATCH_H
 

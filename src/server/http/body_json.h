@@ -48,7 +48,7 @@ bool rp_body_text(rp_body *in, rp_ask_name *out);
 bool rp_body_null(rp_body *in);
 /* Skips one value of any kind. */
 bool rp_body_skip(rp_body *in);
-/* Records a mistake in the value that was read last, unless there was a mistake before. `what`
+/* If there was no mistake before, records a mistake in the value that was read last. `what`
  * must be static. Returns false. */
 bool rp_body_fail(rp_body *in, const char *what);
 /* Returns whether the whole body was read without a mistake. */

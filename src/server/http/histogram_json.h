@@ -15,10 +15,10 @@ typedef struct rp_bins {
     uint64_t counts[RP_HISTOGRAM_BINS];
 } rp_bins;
 
-/* Counts `count` values, without those that are not finite. If all values are positive and the
- * largest is more than 100 times the smallest, the bins are equally wide on a logarithmic
- * scale. Otherwise they are equally wide. If `is_whole` and the values lie in a range of at
- * most RP_HISTOGRAM_BINS whole numbers, each whole number gets a bin. */
+/* Counts the finite ones among `count` values. If all values are positive and the largest is
+ * more than 100 times the smallest, the bins are equally wide on a logarithmic scale. Otherwise
+ * they are equally wide. If `is_whole` and the values lie in a range of at most
+ * RP_HISTOGRAM_BINS whole numbers, each whole number gets a bin. */
 void rp_bins_make(rp_bins *bins, const double *values, size_t count, bool is_whole);
 
 /* Appends "name":{"bounds":[...],"counts":[...]}. */

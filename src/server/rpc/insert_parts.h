@@ -23,9 +23,9 @@ RP_NODISCARD rp_status rp_insert_parts_add_chunk(const rp_worker *worker,
                                                  rp_block *block, rp_error *err);
 
 /* Makes the trajectory of `item`, the item that was last read into worker->item_room, from
- * chunks of the stream. RP_INTERNAL if the item names a chunk that the stream does not have,
- * with the error text of dm-reverb. RP_INVALID. RP_NO_RESOURCE; if the item has too many
- * chunks, item->excess is set, too. */
+ * chunks of the stream. If the item names a chunk that the stream does not have, returns
+ * RP_INTERNAL with the error text of dm-reverb. If the item has too many chunks, returns
+ * RP_NO_RESOURCE and sets item->excess. RP_INVALID, RP_NO_RESOURCE (memory). */
 RP_NODISCARD rp_status rp_insert_parts_trajectory(rp_worker *worker, rp_stream_chunks *chunks,
                                                   rp_wire_item *item, rp_trajectory **out,
                                                   rp_error *err);
