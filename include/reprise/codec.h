@@ -23,7 +23,7 @@ typedef struct rp_chunk_options {
     rp_codec codec;
     int level;  /* compression level of zstd; 0: the default of zstd */
     bool delta; /* store each row of an integer column as its difference from the previous row.
-                   A column whose rows are scalars is stored without this change */
+                   This applies only to columns whose rows are arrays, not scalars */
 } rp_chunk_options;
 
 RP_END_DECLS

@@ -104,8 +104,9 @@ typedef struct rp_data_dump_options {
     /* Called for each table, before its items. Fields that only a running table has, such as
      * `bytes`, are 0. May be NULL. */
     void (*on_table)(void *ctx, const rp_table_info *table);
-    /* Called for each item, in the order of the table's slots. The arguments are borrowed until
-     * the callback returns; probability and weight are 0. NULL: items are not read. */
+    /* Called for each item, in the order in which the checkpoint stores the items. This need
+     * not be the order of the inserts. The arguments are borrowed until the callback returns;
+     * probability and weight are 0. NULL: items are not read. */
     void (*on_item)(void *ctx, const char *table, const rp_sample *item);
     void *ctx;
 } rp_data_dump_options;

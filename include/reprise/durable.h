@@ -45,15 +45,16 @@ typedef struct rp_durable_options {
     int64_t interval_ns;    /* time between syncs of the journal; 0: 100 ms */
     int64_t period_ns;      /* time between checkpoints; 0: 300 s; RP_FOREVER: on demand only */
     int32_t keep;           /* number of checkpoints to keep; 0: 3 */
-    uint64_t segment_bytes; /* size of a segment file; 0: 256 MiB. At most 1/64 of the file
-                               system, but at least 1 MiB */
+    uint64_t segment_bytes; /* size of a segment file, at most 2 GiB; 0: 256 MiB. A size over
+                               1/64 of the file system is reduced to that, but not below
+                               1 MiB */
     /* If > 0, the store has a disk tier. Tables take at most this many bytes of memory, as
      * rp_trajectory_cost() counts them. Chunks that do not fit are on disk until they are
      * sampled. An eighth of max_memory is a cache of chunks that were read back. Items, and
      * chunks below 1 KiB, are never moved to disk. If they fill max_memory, the store's budget
-     * policy applies, as with max_bytes. Rollouts may take a third of max_memory in addition.
-     * If the store has a max_bytes that is not above max_memory, they may take a third of
-     * max_bytes instead. 0: all chunks are in memory. */
+     * policy applies, as with max_bytes. Rollouts may take additional memory: a third of
+     * max_memory, or a third of the store's max_bytes if that is set and is smaller. 0: all
+     * chunks are in memory. */
     uint64_t max_memory;
     uint64_t run_bytes; /* the most bytes of all runs (reprise/runs.h). rp_durable_open() sets
                            this limit before it loads the saved runs, so it bounds them too. 0:

@@ -29,8 +29,10 @@ typedef struct rp_pattern_node {
 
 typedef enum rp_condition_left {
     RP_LEFT_STEP_INDEX = 0,      /* number of the latest step in its episode, from 0 */
-    RP_LEFT_STEPS_SINCE_APPLIED, /* steps since this pattern created an item; 1 on the first
-                                    step */
+    RP_LEFT_STEPS_SINCE_APPLIED, /* steps since this pattern last created an item, also in an
+                                    earlier episode; before its first item, steps since the
+                                    writer was made. Steps without a value in a column that
+                                    some pattern uses are not counted */
     RP_LEFT_BUFFER_LENGTH,       /* number of rows of the longest column */
     RP_LEFT_IS_END_EPISODE,      /* 1 at the end of an episode; compares only with == 1 */
     RP_LEFT_DATA, /* the value of column `column` in the latest step, an integer or bool scalar.

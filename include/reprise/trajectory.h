@@ -40,7 +40,8 @@ RP_API rp_trajectory_column rp_trajectory_get_column(const rp_trajectory *trajec
  * and of a store) if it shares no chunk with another item:
  *
  *   248 + 8 * chunks + 8 * columns + 24 * slices, for the item and its entries in indexes
- *   + for each chunk, 224 + 128 * its columns + the bytes of its serialised message
+ *   + for each chunk, 224 + 128 * its columns + the bytes of the chunk as a serialised
+ *     ChunkData message
  *
  * A chunk that several items refer to counts once. */
 RP_API size_t rp_trajectory_cost(const rp_trajectory *trajectory);

@@ -18,8 +18,9 @@ enum { LINE = 16 }; /* numbers in a cache line */
 typedef struct strip {
     const float *a, *b;
     size_t a_row, a_col, b_row, k;
-    size_t a_tile; /* numbers from the first row of one tile to that of the next, in a packed
-                      a; 0: a is not packed, and a_row gives the distance */
+    size_t a_tile; /* if a is packed: distance, in numbers, from the first row of a tile to that
+                      of the next tile. 0: a is not packed, and the distance is a_row times the
+                      rows of the tile */
     float *c;
     size_t c_row;
     const float *bias; /* set only for the last panel; otherwise NULL */
@@ -156,7 +157,8 @@ static void tile_row(const strip *s)
     finish_row(s, sums, s->c, ROW_VECS, false);
 }
 
-/* Prefetches the fraction done / rows of the rows that are still to be prefetched. */
+/* Called before a tile of `done` rows, when the strip has `rows` rows left. Of the rows that
+ * are still to be prefetched (s->next_rows), prefetches the same fraction, done / rows. */
 static void fetch(strip *s, size_t done, size_t rows)
 {
     size_t count = s->next_rows * done / rows;

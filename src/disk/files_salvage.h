@@ -5,7 +5,8 @@
 
 #include "disk/files.h"
 
-/* Takes ownership of `inner` and returns files that behave like it, with two differences:
+/* Takes ownership of `inner`, a file layer, and returns a file layer that behaves like it, with
+ * two differences:
  *
  *   - a read that fails is repeated in pieces of RP_SALVAGE_BYTES. A piece that cannot be read
  *     becomes zeros: checksums of records detect the damage, and the data around it is kept;

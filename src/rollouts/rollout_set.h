@@ -2,9 +2,9 @@
 /* The rollout buffers of a store, by name (rollouts.h).
  *
  * The sum of max_bytes of all buffers is at most `most_bytes` of the set. The set checks this
- * when a buffer is created or its options change. The bytes in one buffer therefore never
- * influence operations on another buffer, and redoing a log of operations always produces the
- * same state.
+ * when a buffer is created or its options change. So an operation on the groups of a buffer
+ * depends only on max_bytes of this buffer, not on the bytes in the others. While a log is
+ * redone, most_bytes is UINT64_MAX, so that the set accepts every logged operation again.
  *
  * Any thread may make any call unless a comment says otherwise. One lock (rank
  * RP_RANK_ROLLOUT_SET) guards the list. */

@@ -69,7 +69,7 @@ void rp_unmap_pages(void *ptr, size_t size);
 uint64_t rp_machine_memory(void);
 
 /* Returns unused memory of the default allocator to the system, page by page. Meanwhile other
- * threads that allocate may wait: see rp_memory_wants_trim(). */
+ * threads that allocate may wait, because the call holds locks of the allocator. */
 void rp_trim_memory(void);
 
 /* Asks the system to provide memory now for the pages that lie wholly within these `size`

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the small responses of a server, which reverb_messages.h and admin_messages.h write.
- * sample_response_read.h reads responses with chunks. All other responses are empty messages; a
- * client ignores their bytes.
+ * sample_response_read.h reads responses with chunks. Other headers read their own responses,
+ * for example connection_messages.h and run_messages.h. Responses without fields, such as
+ * ResetResponse, need no reader: a client ignores their bytes.
  *
  * Readers return RP_CORRUPT (the bytes are not such a message) and RP_NO_RESOURCE (a limit, or
  * memory). Strings borrow from the bytes read, unless noted. Out-parameters are written on
@@ -40,9 +41,9 @@ typedef struct rp_wire_tables {
 } rp_wire_tables;
 
 /* Reads a ServerInfoResponse. Fields of rp_table_info that Reverb does not have are set to 0.
- * If `state_id` is not NULL, state_id[0] receives the high half of the state's id, state_id[1]
- * the low half. An unknown selector, from a newer Reverb, becomes RP_UNIFORM. A signature with
- * values of an unknown kind is dropped. Returns owned. */
+ * If `state_id` is not NULL, it receives the 128-bit tables_state_id of the response: the high
+ * half in state_id[0], the low half in state_id[1]. An unknown selector, from a newer Reverb,
+ * becomes RP_UNIFORM. A signature with values of an unknown kind is dropped. Returns owned. */
 RP_NODISCARD rp_status rp_wire_read_server_info(const rp_allocator *alloc, const uint8_t *data,
                                                 size_t size, uint64_t state_id[2],
                                                 rp_wire_tables **out, rp_error *err);
@@ -54,8 +55,9 @@ RP_NODISCARD rp_status rp_wire_read_status(const rp_allocator *alloc, const uint
 
 void rp_wire_tables_free(rp_wire_tables *tables); /* NULL is fine */
 
-/* Copies fields from `status`, a result of rp_wire_read_status(), into the tables of `tables`
- * that have the same names. */
+/* Adds a result of rp_wire_read_status() to one of rp_wire_read_server_info(): copies the
+ * fields of a StatusResponse from each table of `status` to the table of `tables` with the same
+ * name. */
 void rp_wire_tables_merge(rp_wire_tables *tables, const rp_wire_tables *status);
 
 typedef struct rp_wire_waiting {

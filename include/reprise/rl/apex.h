@@ -100,8 +100,9 @@ typedef struct rp_apex_options {
                                  value. NaN: never solved */
     int64_t patience_ms;      /* a part fails when it could not reach the replay for this long;
                                  0: 300,000 */
-    int64_t tend_ms;          /* time between two checks of the learner whether another process
-                                 has overwritten its parameters; 0: 2,000 */
+    int64_t tend_ms;          /* least time between two checks of the learner. It checks that
+                                 the table "variables" still has its latest parameters, and
+                                 publishes them again if not; 0: 2,000 */
 } rp_apex_options;
 
 enum { RP_APEX_MAX_ACTORS = 4096 };
@@ -131,7 +132,7 @@ RP_API RP_NODISCARD rp_status rp_apex_start(rp_apex *apex, rp_apex_role role, in
 
 /* Changes the number of actors, from 1 to most_actors. All actors must be in this process.
  * Starts the actors that are missing, or asks those with the largest indices to leave, without
- * waiting for them. An actor that leaves first writes its pending items to the replay, which
+ * waiting for them. Before an actor leaves, it writes its pending items to the replay, which
  * may take until the learner has drawn enough samples. The other actors adapt their exploration
  * to the new number at their next fetch of parameters. RP_INVALID, RP_NO_RESOURCE (not all
  * missing actors could be started). */

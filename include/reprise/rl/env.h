@@ -40,7 +40,8 @@ typedef enum rp_action_kind {
     RP_ACTION_BOX = 1,      /* continuous: per copy action_size floats, each within bounds */
 } rp_action_kind;
 
-/* The type of the observations and actions of an environment. The pointers are static. */
+/* The type of the observations and actions of an environment. The arrays that it points to must
+ * stay valid as long as the class. */
 typedef struct rp_env_spec {
     rp_dtype observation_dtype; /* RP_FLOAT32 or RP_UINT8 */
     rp_shape observation_shape; /* shape of the observation of one copy */
@@ -211,8 +212,9 @@ RP_API void rp_env_save(const rp_env *env, size_t copy, void *bytes);
 /* Restores a copy from a snapshot. Also writes the observation of the copy, if `observation` is
  * not NULL and the copy had been reset when the snapshot was made. On failure the copy is
  * unchanged.
- * RP_INVALID (a snapshot of another class or other settings, or of an episode that has ended),
- * RP_CORRUPT (damaged bytes), RP_NO_RESOURCE. */
+ * RP_INVALID (a snapshot of another class or other settings, or, without `keep_ended`, a
+ * snapshot whose number of steps is not below the time limit of this environment), RP_CORRUPT
+ * (damaged bytes), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_env_load(rp_env *env, size_t copy, const void *bytes,
                                           size_t size, void *observation, rp_error *err);
 

@@ -16,7 +16,8 @@
  *   alone         a copy gives the same run alone as among other copies
  *   snapshot      a run that continues from a snapshot equals the uninterrupted run
  *   observe       observe() changes nothing and returns the same when called again
- *   last          automatic resets equal resets by the caller, and the last observation is kept
+ *   last          automatic resets give the same run as resets by the caller; when an episode
+ *                 ends, and only then, last_observations receives its last observation
  *   rows          nothing is written outside the rows of the caller's buffers
  *   variables     setting the variables to their current values has no effect
  *   after_end     steps after the end of an episode leave a state that check() accepts

@@ -80,10 +80,10 @@ RP_API void rp_evaluator_free(rp_evaluator *evaluator);
 RP_API void rp_evaluator_wake(rp_evaluator *evaluator);
 
 /* Takes the latest verdict. `*has` becomes true if there is a verdict that has not been taken
- * before. If its task is solved and `params` is not NULL, writes the parameters that solved it
- * to `params`. After such a verdict the thread makes no other. If `wait` is true, first waits
- * until the thread has nothing to do. Returns the status of an evaluation that failed. Any
- * thread may call this. */
+ * before. If `solved` of this verdict is true and `params` is not NULL, writes the parameters
+ * that solved the task to `params`. After a verdict whose `solved` is true, the thread makes no
+ * further verdict. If `wait` is true, first waits until the thread has nothing to do. Returns
+ * the status of an evaluation that failed. Any thread may call this. */
 RP_API RP_NODISCARD rp_status rp_evaluator_take(rp_evaluator *evaluator, bool wait,
                                                 rp_real *params, rp_verdict *out, bool *has,
                                                 rp_error *err);

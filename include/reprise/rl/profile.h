@@ -2,8 +2,9 @@
 /* Profiles: measure how fast an agent acts and learns with different numbers of threads. From
  * these measurements split.h chooses how many threads act and how many learn.
  *
- *   acting     x actors of Ape-X (apex.h) write to a replay whose rate limiter never blocks. An
- *              agent that acts and learns in turn makes its steps without updates (x is 1)
+ *   acting     x actors of Ape-X (apex.h) write to a replay whose rate limiter never blocks.
+ *              For an agent that acts and learns in turn, x is 1, and the agent makes steps but
+ *              no updates
  *   learning   x learners make updates from a filled replay whose rate limiter never blocks
  *   a split    actors and learners together, with the rate limiter of the agent
  *
@@ -57,8 +58,9 @@ RP_API void rp_profile_free(rp_profile *profile); /* NULL is fine */
 
 /* Returns the largest number of threads that can act or learn on these cores. With an
  * algorithm, this is cores - 1, or 1 if there is one core. Without one, 1 thread acts, and up
- * to `cores` threads learn. The number of learners is also limited by the setting "learners"
- * (to 1 if the agent does not have it), and by the items of a batch. */
+ * to `cores` threads learn. The number of learners is also limited by the upper bound of the
+ * setting "learners" (to 1 if the agent does not have this setting), and by the number of items
+ * in a batch. */
 RP_API int64_t rp_profile_most(const rp_profile *profile, rp_profile_what what);
 
 /* Measures the steps per second or updates per second of `threads` threads, 1 to

@@ -38,7 +38,7 @@
     X(SWITCH, normalize, "normalize", true, 0, 1, "scale observations by their bounds")        \
     X(NUMBER, policy_rate, "policy-rate", 1e-3, 1e-12, 1e12, "rate of Adam for the policy")    \
     X(NUMBER, noise_memory, "noise-memory", 0, 0, 0.9999,                                      \
-      "correlation of noise with the step before")
+      "correlation of exploration noise between steps")
 
 /* Settings that only SAC has. */
 #define RP_SAC_OWN_SETTING_LIST(X)                                                             \

@@ -26,8 +26,8 @@ typedef struct rp_setting_info {
     const char *about;         /* description in one line, lower case */
 } rp_setting_info;
 
-/* A value of the setting `name` for the environment `env`. Presets solve the environment with
- * values that differ from the defaults. */
+/* A value of the setting `name` for the environment `env`, in place of the default. With its
+ * presets, the agent solves the environment. */
 typedef struct rp_setting_preset {
     const char *env, *name;
     double value;

@@ -62,8 +62,8 @@ typedef struct rp_rate_curve {
  * Let T(x) = 1 / f(x) be the time of one step or update. Amdahl's law is T(x) = a + b / x.
  *   - At a point, the curve has the rate of the point.
  *   - Between two points, T(x) = a + b / x goes through both.
- *   - Outside of the points, T(x) = a + b / x is the least squares fit of the relative errors
- *     with a, b >= 0, scaled to go through the nearest point.
+ *   - Outside of the points, T(x) = a + b / x with a, b >= 0 is fitted to all points, by least
+ *     squares of the relative errors. It is then scaled to go through the nearest point.
  *   - Above the last point the curve is constant if an earlier point has a larger rate.
  *
  * Returns RP_INVALID, and writes nothing, in these cases: there is no point; two points have
@@ -104,8 +104,8 @@ typedef struct rp_split {
 } rp_split;
 
 /* Returns true if a split fits the options:
- *   S5  actors and learners are from 1 to the counts of their curves. If only_actors or
- *       only_learners is not 0, it is the number of actors or of learners. Further,
+ *   S5  actors and learners are from 1 to the counts of their curves. If only_actors is not 0,
+ *       actors equals it. If only_learners is not 0, learners equals it. Further,
  *         if in_turn is true: actors is 1, and learners <= cores;
  *         else, with one core: actors and learners are 1;
  *         else: actors + learners <= cores. */

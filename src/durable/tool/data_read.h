@@ -10,6 +10,7 @@
 
 /* Reads records by location. Keeps the last segment open.
  *
+ * Invariant:
  *   Y1  `file` is the open file of `segment`, or NULL. */
 typedef struct rp_data_reader {
     const rp_allocator *alloc;

@@ -30,7 +30,8 @@
 typedef struct rp_turn_reads {
     size_t messages;
     size_t bytes;
-    bool others; /* the peer waits for the response to one of these messages */
+    bool others; /* some of these messages are not of an insert stream. The peer of such a
+                    message is known to wait for the response */
 } rp_turn_reads;
 
 /* Zero-initialise it. */

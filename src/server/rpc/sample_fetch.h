@@ -29,7 +29,8 @@ struct rp_sample_fetch {
     rp_sample_fetch *next;
     int64_t started_ns;
     size_t written, written_bytes; /* samples written to responses, and bytes of their chunks */
-    size_t given_bytes;            /* part of written_bytes that `drawn` counts no more */
+    size_t given_bytes;            /* part of written_bytes that was given back to `drawn`,
+                                      because the responses count these bytes now */
     size_t capacity;               /* RP_MAX_FETCH, or less for a small fetch */
     rp_sample samples[];
 };
@@ -37,9 +38,9 @@ struct rp_sample_fetch {
 /* Returns a fetch with room for `count` samples (<= RP_MAX_FETCH), or NULL if there is no
  * memory. It sets the fields `worker` and `capacity`; the caller must set the others. */
 rp_sample_fetch *rp_sample_fetch_new(rp_worker *worker, size_t count);
-/* Ends the use of a fetch: subtracts op.held_bytes from the bytes of drawn items, which `drawn`
- * counts (core/drawn.h), and drops the fetch's references. The caller must have released the
- * samples. */
+/* Ends the use of a fetch: gives the bytes that the fetch still holds (op.held_bytes) back to
+ * `drawn` (core/drawn.h), and drops the fetch's references. The fetch is then kept for reuse or
+ * freed. The caller must have released the samples. */
 void rp_sample_fetch_release(rp_sample_fetch *fetch);
 /* Frees the fetches that the worker keeps. */
 void rp_sample_fetches_free(rp_worker *worker);
