@@ -41,6 +41,12 @@
  *   printable.h  text from peers and files, made safe to print
  *   version.h    the version of the library
  *
+ * NULL: a call that returns rp_status returns RP_INVALID, with a text, if a struct of options
+ * or arguments, a name, or an array with a count above 0 is NULL although its header does not
+ * say that it may be. So do the functions that make an object if the store or client that it is
+ * for is NULL. Calls do not check the object that they are called on, nor the pointers to
+ * single results. Functions that free or drop an object accept NULL.
+ *
  * examples/overlapping.c is the shortest complete program. examples/actor_learner.c is the
  * shortest program with a server. */
 #ifndef REPRISE_REPRISE_H

@@ -27,7 +27,8 @@ typedef struct rp_server_limits {
                            (docs/limits.md) */
     size_t streams;     /* open calls of one connection: 1,024 */
     size_t calls; /* open calls of all connections: 65,536. A connection may always have 16 */
-    size_t message_bytes; /* bytes of one gRPC message: 64 MiB, at most half of queued_bytes */
+    size_t message_bytes; /* bytes of one gRPC message: 64 MiB, at least 4 KiB, at most half of
+                             queued_bytes */
     size_t chunk_bytes;   /* bytes of one chunk as it is sent: 32 MiB */
     size_t tensor_bytes;  /* bytes of one chunk, decompressed: 256 MiB */
     size_t item_bytes;    /* bytes of one item, decoded: 1 GiB */

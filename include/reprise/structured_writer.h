@@ -24,7 +24,7 @@ typedef struct rp_pattern_node {
     uint32_t source;
     bool has_start, has_stop;
     int32_t start, stop, step;
-    const char *name; /* for messages; may be NULL */
+    const char *name; /* may be NULL; otherwise as in rp_item_column */
 } rp_pattern_node;
 
 typedef enum rp_condition_left {
@@ -93,9 +93,11 @@ RP_API RP_NODISCARD rp_status rp_structured_writer_new(
     const rp_structured_writer_options *options, rp_structured_writer **out, rp_error *err);
 RP_API void rp_structured_writer_free(rp_structured_writer *writer); /* NULL is fine */
 
-/* Appends like rp_trajectory_writer_append() and applies the patterns. While the writer holds
- * max_items or max_bytes, the call waits before it appends; on RP_DEADLINE and RP_CANCELLED
- * nothing is appended. If an item cannot be created (RP_INVALID: a TD error is NaN;
+/* Appends like rp_trajectory_writer_append() and applies the patterns. RP_INVALID, and nothing
+ * is appended, if a node and the signature of its table have different names for one column;
+ * the first append waits at most a second for the signatures. While the writer holds max_items
+ * or max_bytes, the call waits before it appends; on RP_DEADLINE and RP_CANCELLED nothing is
+ * appended. If an item cannot be created (RP_INVALID: a TD error is NaN;
  * RP_NO_RESOURCE), the step is still appended. */
 RP_API RP_NODISCARD rp_status rp_structured_writer_append(rp_structured_writer *writer,
                                                           const rp_value *values, size_t count,

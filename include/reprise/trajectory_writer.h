@@ -78,7 +78,8 @@ enum { RP_STEP_OPEN = 1 }; /* more values of this step follow in another call */
 /* Appends copies of the values of one step. A column without a value has no row in this step.
  * `refs` (may be NULL) gets one reference for each value. If the call fails, nothing is
  * appended. RP_INVALID (a dtype or shape that is invalid or differs from that of its column; a
- * column twice in a step; the text names the column, the value and the expected one),
+ * column twice in a step; unknown flags; the text names the column, the value and the expected
+ * one),
  * RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_trajectory_writer_append(rp_trajectory_writer *writer,
                                                           const rp_value *values, size_t count,
@@ -115,7 +116,8 @@ typedef struct rp_item_column {
     size_t count;     /* >= 1 */
     bool squeeze;     /* the column has exactly one row, and readers see it without the row
                          dimension */
-    const char *name; /* for messages; may be NULL */
+    const char *name; /* may be NULL; otherwise it must be the name that the signature has for
+                         this column, or the end of that path, if the signature has names */
 } rp_item_column;
 
 /* An item to create. */
@@ -126,7 +128,10 @@ typedef struct rp_new_item {
     size_t column_count; /* >= 1 */
 } rp_new_item;
 
-/* Creates an item. Waits while the writer holds max_items or max_bytes. For the first item of a
+/* Creates an item. Its columns are matched with those of the table's signature by position: a
+ * dict, as rp_signature_flat() makes it, has its columns sorted by name. If a column and the
+ * signature both have names, these must be the same, unless the writer is `unchecked`.
+ * Waits while the writer holds max_items or max_bytes. For the first item of a
  * table the call also waits for the signature, at most a second. If no server can be reached,
  * it does not wait: the item is taken unchecked, and the server checks it later. `*key` (may be
  * NULL) gets the key of the item. If the call fails, no item is created.

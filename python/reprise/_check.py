@@ -187,19 +187,19 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_LISTED]) + more
 
 
-def _differ(ours: Sequence[Tuple[Any, ...]], theirs: Sequence[Tuple[Any, ...]]) -> bool:
-    """True if a column of one has another name than the column of the other at its position.
+def _differ(ours: Sequence[Tuple[Any, ...]], theirs: Sequence[Tuple[Any, ...]]) -> Optional[int]:
+    """Returns the first column of one that has another name than the column of the other at its position.
 
     Where one has names and the other has none, nothing is compared: a list may be an item of a table
     whose signature is a dict.
     """
-    for our, their in zip(ours, theirs):
+    for at, (our, their) in enumerate(zip(ours, theirs)):
         for here, there in zip(our, their):
             if here != there:
                 if isinstance(here, str) and isinstance(there, str):
-                    return True
+                    return at
                 break
-    return False
+    return None
 
 
 def differing_names(structure: Any, signature: Any, what: str = "the item") -> Optional[str]:
@@ -216,10 +216,12 @@ def differing_names(structure: Any, signature: Any, what: str = "the item") -> O
         return None
     item, table = structure.paths(), _core.Structure(signature).paths()
     # Other numbers of columns are refused with an error that says more.
-    if len(item) != len(table) or not _differ(item, table):
+    at = _differ(item, table) if len(item) == len(table) else None
+    if at is None:
         return None
-    return (f"{what} has {_joined(item)}; the table's signature has {_joined(table)}. Columns are "
-            "matched by position, so each must have the name that the signature has for it")
+    # From "column" on this is the text of the C library (item_names.c).
+    return (f"{what} has {_joined(item)}: column {at} is '{_joined([item[at]])}', the signature has "
+            f"'{_joined([table[at]])}' there; the order is: {_joined(table)}")
 
 
 def _other_keys(step: Sequence[Tuple[Any, ...]],
@@ -242,7 +244,7 @@ def _other_keys(step: Sequence[Tuple[Any, ...]],
 def differing_steps(structure: Any, first: Any) -> Optional[str]:
     """Compares the names of the columns of two steps. Returns a sentence, or None."""
     step, before = structure.paths(), first.paths()
-    if not _differ(step, before):
+    if _differ(step, before) is None:
         return _other_keys(step, before, "an earlier step")
     return f"the step has {_joined(step)}; earlier steps have {_joined(before)}"
 
@@ -258,7 +260,7 @@ def check_pattern(step: Any, columns: Mapping[int, Tuple[Any, ...]]) -> None:
     paths = step.paths()
     used = [number for number in sorted(columns) if number < len(paths)]
     expected = [columns[number] for number in used]
-    if _differ([paths[number] for number in used], expected):
+    if _differ([paths[number] for number in used], expected) is not None:
         raise ValueError(f"the step has {_joined(paths)}; the patterns were made for steps with "
                          f"{_joined(expected)}")
     text = _other_keys([paths[number] for number in used], expected,

@@ -110,6 +110,8 @@ rp_status rp_decoder_stack(rp_decoder *decoder, const rp_trajectory *const *traj
         return rp_fail(err, RP_INVALID,
                        "column %zu: %zu items have %zu bytes, got room for %zu", column, count,
                        bytes, dst_bytes);
+    if (dst == NULL && bytes > 0)
+        return rp_fail(err, RP_INVALID, "column %zu: `dst` is NULL", column);
     return count == 0 ? RP_OK : stack(decoder, trajectories, count, column, dst, err);
 }
 
@@ -131,6 +133,8 @@ rp_status rp_decoder_stack_strings(rp_decoder *decoder,
         return rp_fail(err, RP_INVALID,
                        "column %zu: %zu items have %zu strings, got room for %zu", column,
                        count, elements, element_count);
+    if (dst == NULL && elements > 0)
+        return rp_fail(err, RP_INVALID, "column %zu: `dst` is NULL", column);
     return count == 0 ? RP_OK
                       : stack(decoder, trajectories, count, column, (uint8_t *)dst, err);
 }

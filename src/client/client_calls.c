@@ -196,6 +196,8 @@ rp_status rp_client_mutate(rp_client *client, const char *table, const rp_mutati
     rp_buf message;
 
     if (st != RP_OK) return st;
+    if (mutation == NULL)
+        return rp_fail(err, RP_INVALID, "table '%s': no mutation is given", table);
     if ((mutation->updates == NULL && mutation->update_count > 0) ||
         (mutation->deletes == NULL && mutation->delete_count > 0))
         return rp_fail(err, RP_INVALID, "table '%s': %zu updates and %zu deletes, and no array",
@@ -264,8 +266,9 @@ static rp_status local_checkpoint(rp_client *client, rp_wait wait, char **path, 
 
     if (client->options.durable == NULL)
         return rp_fail(err, RP_INVALID,
-                       "no checkpointer is configured for this store: give its server "
-                       "storage= in Python, or a data directory");
+                       "no checkpointer is configured for this store: in C, open a data "
+                       "directory with rp_durable_open() and set rp_client_options.durable; "
+                       "give its server storage= in Python");
     room = rp_alloc(&client->alloc, PATH_BYTES);
     if (room == NULL) return rp_fail_memory(err, PATH_BYTES);
     st = rp_durable_checkpoint(client->options.durable, wait, room, PATH_BYTES, err);
@@ -428,6 +431,8 @@ rp_status rp_client_alter_table(rp_client *client, const char *table,
     rp_buf message;
 
     if (st != RP_OK) return st;
+    if (change == NULL)
+        return rp_fail(err, RP_INVALID, "table '%s': no alteration is given", table);
     if (change->which == 0)
         return rp_fail(err, RP_INVALID, "table '%s': `which` is 0: nothing is to be altered",
                        table);

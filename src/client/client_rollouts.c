@@ -445,8 +445,10 @@ static rp_status check(const rp_rollouts_call *call, rp_error *err)
 rp_status rp_client_rollouts(rp_client *client, rp_rollouts_call *call, rp_wait wait,
                              rp_error *err)
 {
-    rp_status st = check(call, err);
+    rp_status st;
 
+    if (call == NULL) return rp_fail(err, RP_INVALID, "no call is given");
+    st = check(call, err);
     call->repeated = call->gone = false;
     call->fate = RP_ROLLOUT_UNKNOWN;
     call->current_version = 0;

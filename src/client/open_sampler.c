@@ -63,17 +63,15 @@ static void why(void *ctx, const char *table, size_t shard, char *text, size_t s
 rp_status rp_sampler_new(rp_client *client, const rp_sampler_options *options, rp_sampler **out,
                          rp_error *err)
 {
-    rp_sampler_feed feed = {.shard_count = rp_client_shard_count(client),
-                            .open = open_source,
-                            .weigh = weigh,
-                            .why = why,
-                            .missing = missing,
-                            .ctx = client,
-                            .batch_bytes = client->options.batch_bytes};
+    rp_sampler_feed feed = {
+        .open = open_source, .weigh = weigh, .why = why, .missing = missing, .ctx = client};
     rp_client_live *live;
     rp_status st;
 
+    if (client == NULL) return rp_fail(err, RP_INVALID, "sampler: no client");
     if (options == NULL) return rp_fail(err, RP_INVALID, "sampler: no options");
+    feed.shard_count = rp_client_shard_count(client);
+    feed.batch_bytes = client->options.batch_bytes;
     st = rp_client_get_live(client, &live, err);
     if (st != RP_OK) return st;
     feed.seed = live->seed;

@@ -45,6 +45,11 @@ static void why(void *ctx, const char *table, char *text, size_t size)
     rp_client_ask_why(ctx, &question, text, size);
 }
 
+static rp_status no_client(const char *kind, rp_error *err)
+{
+    return rp_fail(err, RP_INVALID, "%s writer: no client", kind);
+}
+
 /* Opens a trajectory writer without a sink. */
 static rp_status open_bare(rp_client *client, const rp_trajectory_writer_options *options,
                            size_t max_in_flight, rp_trajectory_writer **out, rp_error *err)
@@ -102,6 +107,7 @@ rp_status rp_trajectory_writer_new(rp_client *client,
 {
     rp_status st;
 
+    if (client == NULL) return no_client("trajectory", err);
     if (options == NULL) return rp_fail(err, RP_INVALID, "trajectory writer: no options");
     st = open_writer(client, options, 0, out, err);
     if (st == RP_OK && !options->unchecked) fetch_signatures(client, wait);
@@ -116,6 +122,7 @@ rp_status rp_step_writer_new(rp_client *client, const rp_step_writer_options *op
     size_t in_flight;
     rp_status st;
 
+    if (client == NULL) return no_client("step", err);
     if (options == NULL) return rp_fail(err, RP_INVALID, "step writer: no options");
     in_flight = options->max_in_flight > 0 ? options->max_in_flight : RP_STEP_IN_FLIGHT;
     st = rp_step_writer_under(options, &under, err);
@@ -152,7 +159,8 @@ rp_status rp_structured_writer_new(rp_client *client, const rp_pattern *patterns
 {
     rp_trajectory_writer_options under;
     rp_trajectory_writer *writer;
-    rp_status st = choose(patterns, count, options, &under, err);
+    rp_status st = client == NULL ? no_client("structured", err)
+                                  : choose(patterns, count, options, &under, err);
 
     if (st == RP_OK) st = open_writer(client, &under, 0, &writer, err);
     if (st != RP_OK) return st;
@@ -193,7 +201,8 @@ rp_status rp_batch_writer_new(rp_client *client, size_t environments,
     rp_batch_writer *batch = NULL;
     rp_sink_events events;
     rp_sink *sink;
-    rp_status st = choose(patterns, count, options, &under, err);
+    rp_status st = client == NULL ? no_client("batch", err)
+                                  : choose(patterns, count, options, &under, err);
 
     if (st == RP_OK) st = rp_batch_writer_open(&client->alloc, environments, &batch, err);
     if (st == RP_OK) st = rp_shared_sink_new(&client->alloc, environments, &shared, err);

@@ -475,7 +475,10 @@ static rp_status system_lock(rp_files *files, const char *path, rp_error *err)
         if (number == EWOULDBLOCK) {
             ssize_t got = pread(fd, text, sizeof text - 1, 0);
             long pid = got > 0 ? strtol(text, NULL, 10) : 0;
-            st = rp_fail(err, RP_PRECONDITION, "%s: process %ld has this directory", path, pid);
+            st = rp_fail(
+                err, RP_PRECONDITION, "%s: process %ld has this directory%s", path, pid,
+                pid == (long)getpid() ? ": that is this process (or one in another container)"
+                                      : "");
         } else {
             st = fail_errno(err, number, path, "flock");
         }

@@ -413,12 +413,13 @@ static rp_status lock(rp_durable *d, rp_error *err)
     static const char file[] = "LOCK: ";
     rp_error why = {RP_OK, ""};
     rp_status st = d->files->ops->lock(d->files, "LOCK", &why);
-    const char *text = why.text;
+    const char *text = why.text, *advice = ": end that process";
 
     if (strncmp(text, file, sizeof file - 1) == 0) text += sizeof file - 1;
+    if (strstr(text, "that is this process") != NULL) advice = "; close its storage first";
     if (st == RP_PRECONDITION)
-        return rp_fail(err, st, "%.120s: %.60s: end that process, or use another directory",
-                       d->given, text);
+        return rp_fail(err, st, "%.90s: %.100s%s, or use another directory", d->given, text,
+                       advice);
     if (st != RP_OK && err != NULL) *err = why;
     return st;
 }

@@ -232,12 +232,14 @@ rp_status rp_address_list_parse(const rp_allocator *alloc, const char *text,
                                 rp_address_list *out, rp_error *err)
 {
     rp_status st = RP_OK;
+    size_t number = 0;
 
     *out = (rp_address_list){.alloc = *alloc};
     for (const char *at = text; st == RP_OK; at += strcspn(at, ",") + 1) {
         char one[RP_ADDRESS_HOST_BYTES + 32];
         size_t length;
 
+        number++;
         at += strspn(at, " \t");
         length = strcspn(at, ",");
         if (length >= sizeof one) {
@@ -250,7 +252,8 @@ rp_status rp_address_list_parse(const rp_allocator *alloc, const char *text,
         if (length == 0)
             st = text[strspn(text, " \t")] == '\0'
                      ? rp_fail(err, RP_INVALID, "the address is empty: it is HOST:PORT")
-                     : rp_fail(err, RP_INVALID, "addresses '%s': one is empty", text);
+                     : rp_fail(err, RP_INVALID, "addresses '%s': address %zu is empty", text,
+                               number);
         else if (strncmp(one, "dns:", 4) == 0)
             st = add_all(out, one + 4, err);
         else

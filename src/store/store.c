@@ -376,6 +376,8 @@ rp_status rp_store_add_table(rp_store *s, const rp_table_options *options, rp_ta
     uint64_t lsn;
     rp_status st;
 
+    if (s == NULL) return rp_fail(err, RP_INVALID, "no store is given");
+    if (options == NULL) return rp_fail(err, RP_INVALID, "no table options are given");
     /* Not in rp_store_add_table_logged(), so that directories of earlier versions can be read.
      */
     if (options->name != NULL && !rp_is_utf8(options->name, strlen(options->name)))

@@ -129,9 +129,12 @@ static rp_status check(const rp_table_options *before, const rp_table_alteration
 
 rp_status rp_table_alter(rp_table *t, const rp_table_alteration *change, rp_error *err)
 {
-    rp_status st = rp_table_wait_for_log(t, err);
+    rp_status st;
     uint64_t lsn = 0;
 
+    if (change == NULL)
+        return rp_fail(err, RP_INVALID, "table '%s': no alteration is given", t->options.name);
+    st = rp_table_wait_for_log(t, err);
     if (st == RP_OK) st = rp_table_alter_logged(t, change, &lsn, err);
     return rp_table_wait_durable(t, st, lsn, rp_wait_forever(), err);
 }

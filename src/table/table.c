@@ -80,13 +80,23 @@ static rp_status copy_name(rp_table *t, rp_error *err)
     return RP_OK;
 }
 
+rp_status rp_table_name_selector(const rp_table *t, const char *role, rp_status st,
+                                 const rp_error *why, rp_error *err)
+{
+    if (st == RP_OK) return st;
+    return rp_fail(err, st, "table '%.64s': %s: %s", t->options.name, role, why->text);
+}
+
 /* No other thread knows the table yet, so no lock is needed. */
 static rp_status init_parts(rp_table *t, const rp_table_options *o,
                             rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
-    rp_status st = rp_selector_new(&t->alloc, &o->sampler, &t->sampler, err);
+    rp_error why;
+    rp_status st = rp_selector_new(&t->alloc, &o->sampler, &t->sampler, &why);
 
-    if (st == RP_OK) st = rp_selector_new(&t->alloc, &o->remover, &t->remover, err);
+    if (st != RP_OK) return rp_table_name_selector(t, "sampler", st, &why, err);
+    st = rp_selector_new(&t->alloc, &o->remover, &t->remover, &why);
+    st = rp_table_name_selector(t, "remover", st, &why, err);
     if (st == RP_OK)
         st = rp_events_init(&t->events, &t->alloc, o->extensions, o->extension_count, err);
     if (st == RP_OK) st = rp_table_weigh(t, 1, &t->one, err);

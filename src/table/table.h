@@ -170,6 +170,10 @@ static inline bool rp_table_is_dropped(const rp_table *t)
     return atomic_load_explicit(&t->dropped, memory_order_acquire);
 }
 
+/* Puts the table, and "sampler" or "remover", before the text of an error of that selector.
+ * Returns `st`. */
+rp_status rp_table_name_selector(const rp_table *t, const char *role, rp_status st,
+                                 const rp_error *why, rp_error *err);
 /* Computes the values of a priority in both selectors. Needs no lock. RP_INVALID. */
 RP_NODISCARD rp_status rp_table_weigh(const rp_table *t, double priority, rp_weighed *out,
                                       rp_error *err);

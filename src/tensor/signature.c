@@ -203,7 +203,7 @@ static rp_status sort_children(outline *o, rp_error *err)
         sort_by_key(o, sorted, count);
         for (size_t k = 1; k < count; k++)
             if (compare_keys(o, sorted[k - 1], sorted[k]) == 0)
-                return rp_fail(err, RP_INVALID, "signature node %zu: key '%s' stands twice", i,
+                return rp_fail(err, RP_INVALID, "signature node %zu: key '%s' is repeated", i,
                                o->nodes[sorted[k]].key);
     }
     return RP_OK;

@@ -535,13 +535,21 @@ def test_another_exponent_than_saved_is_named(serve, tmp_path):
             "with exponent 0.7 and fifo") in done.stderr
 
 
+def test_info_names_a_checkpoint_that_was_loaded(serve, tmp_path):
+    storage = ("--port=0", f"--data={tmp_path / 'data'}", "--table=t:fifo:5,max_times_sampled=1")
+    end(serve(*storage))
+    server = serve(*storage)
+    line = re.search("^storage .*$", reprise("info", "--server", f"localhost:{server.port}").stdout, re.MULTILINE).group()
+    assert re.search(r": checkpoint \d+, loaded at the start, with \S+ B in data files", line), line
+
+
 def test_info_says_when_the_bytes_on_disk_were_counted(serve, tmp_path):
     server = serve("--port=0", f"--data={tmp_path / 'data'}", "--durability=interval",
                    "--table=t:fifo:5,max_times_sampled=1")
     ask = lambda *words, **options: reprise(*words, "--server", f"localhost:{server.port}", **options)  # noqa: E731
     assert ask("insert", "t", "-", input='{"data": [1]}\n').returncode == 0
     line = re.search("^storage interval: .*$", ask("info").stdout, re.MULTILINE).group()
-    assert re.search(r"checkpoint 1 \S+ \S+ ago with 0 B on disk, later changes in the journal", line), line
+    assert re.search(r"checkpoint 1 \S+ \S+ ago with 0 B in data files, later changes in the journal", line), line
     assert "at most 1 time\n" in ask("info", "t").stdout
     assert ask("checkpoint").returncode == 0
     assert "in 1 segment, " in ask("info", "--storage").stdout

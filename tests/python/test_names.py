@@ -8,7 +8,8 @@ import pytest
 
 import reprise
 
-NAMES = "has rew, terminal; the table's signature has done, reward"
+NAMES = ("has rew, terminal: column 0 is 'rew', the signature has 'done' there; the order is: "
+         "done, reward")
 STEP = {"rew": np.float32(1), "terminal": np.float32(0)}
 
 
@@ -64,12 +65,12 @@ def test_nested_names_and_the_order_of_fields(start):
     with client.trajectory_writer(1) as writer:
         writer.append(STEP)
         rew, terminal = writer.history["rew"][-1:], writer.history["terminal"][-1:]
-        with pytest.raises(ValueError, match="has info/0/y, obs; .* has info/0/x, obs"):
+        with pytest.raises(ValueError, match="has info/0/y, obs: column 0 is 'info/0/y', .* is: info/0/x, obs"):
             writer.create_item("t", 1.0, {"info": [{"y": rew}], "obs": rew})
         writer.create_item("t", 1.0, {"info": ({"x": rew},), "obs": rew})
         writer.create_item("t", 1.0, {"info": rew, "obs": rew})
         # A dict is flattened by sorted key, a named tuple in the order of its fields.
-        with pytest.raises(ValueError, match="has done, reward; .* has reward, done"):
+        with pytest.raises(ValueError, match="has done, reward: .* is: reward, done"):
             writer.create_item("pairs", 1.0, {"reward": rew, "done": terminal})
         writer.create_item("pairs", 1.0, pair(rew, terminal))
 

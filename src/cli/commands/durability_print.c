@@ -72,13 +72,14 @@ void rp_durability_words(rp_text_buffer *out, const rp_client_durability *durabi
     if (d->last_checkpoint == 0)
         rp_text_buffer_put(out, "no checkpoint yet");
     else if (d->last_checkpoint_age_ns < 0)
-        rp_text_buffer_format(out, "checkpoint %" PRIu64 " from before the server started",
+        rp_text_buffer_format(out, "checkpoint %" PRIu64 ", loaded at the start,",
                               d->last_checkpoint);
     else
         rp_text_buffer_format(out, "checkpoint %" PRIu64 " %s ago", d->last_checkpoint,
                               rp_elapsed_text(d->last_checkpoint_age_ns, text, sizeof text));
-    rp_text_buffer_format(out, d->last_checkpoint == 0 ? ", %s on disk" : " with %s on disk",
-                          rp_size_text(d->disk_bytes, text, sizeof text));
+    rp_text_buffer_format(
+        out, d->last_checkpoint == 0 ? ", %s in data files" : " with %s in data files",
+        rp_size_text(d->disk_bytes, text, sizeof text));
     if (d->mode != RP_DURABLE_CHECKPOINT)
         rp_text_buffer_put(out, ", later changes in the journal");
     if (d->lsn > 0)
@@ -132,7 +133,7 @@ static void report_checkpoints(rp_text_buffer *out, const rp_durable_info *d)
         return;
     }
     if (d->last_checkpoint_age_ns < 0) {
-        line(out, "last checkpoint", "%" PRIu64 ", from before the server started",
+        line(out, "last checkpoint", "%" PRIu64 ", loaded when the server started",
              d->last_checkpoint);
         return;
     }

@@ -194,7 +194,8 @@ static void on_deadline(rp_timer *timer)
     end_call(call, RP_DEADLINE, text);
 }
 
-static const char given_up[] = "the server was stopped";
+static const char given_up[] =
+    "the client gave up: this program stopped the server, or called rp_client_give_up()";
 
 static void end_list(rp_channel_call **list, const char *text)
 {

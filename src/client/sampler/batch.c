@@ -283,8 +283,10 @@ rp_status rp_batch_check_size(const rp_sampler *s, size_t size, rp_error *err)
 static rp_status check_batch(const rp_sampler *s, size_t size, rp_ragged ragged, rp_error *err)
 {
     if (ragged != RP_RAGGED_REFUSE && ragged != RP_RAGGED_PAD && ragged != RP_RAGGED_OFFSETS)
-        return rp_fail(err, RP_INVALID, "sampler of '%s': no such treatment of ragged items",
-                       s->table);
+        return rp_fail(err, RP_INVALID,
+                       "sampler of '%s': ragged must be RP_RAGGED_REFUSE, RP_RAGGED_PAD or "
+                       "RP_RAGGED_OFFSETS, got %d",
+                       s->table, (int)ragged);
     return rp_batch_check_size(s, size, err);
 }
 
@@ -314,6 +316,8 @@ rp_status rp_sampler_batch(rp_sampler *s, size_t size, rp_ragged ragged, bool wh
     rp_batch *b = NULL;
     rp_status st = check_batch(s, size, ragged, err);
 
+    if (st == RP_OK && out == NULL)
+        st = rp_fail(err, RP_INVALID, "sampler of '%s': no `out`", s->table);
     if (st == RP_OK) st = rp_sampler_begin_call(s, err);
     if (st != RP_OK) return st;
     st = make_batch(s, ragged, size, &b, err);

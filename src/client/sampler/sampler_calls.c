@@ -417,6 +417,9 @@ rp_status rp_sampler_next(rp_sampler *s, rp_sample *out, size_t capacity, size_t
     if (capacity < 1)
         return rp_fail(err, RP_INVALID, "sampler of '%s': capacity must be >= 1, got 0",
                        s->table);
+    if (out == NULL || count == NULL)
+        return rp_fail(err, RP_INVALID, "sampler of '%s': no %s", s->table,
+                       out == NULL ? "array of samples" : "`count`");
     st = rp_sampler_fetch(s, out, 1, capacity, &n, wait, err);
     if (st != RP_OK) return st; /* without a sample */
     if (beta > 0) rp_samples_weigh(out, n, beta);

@@ -69,6 +69,8 @@ static rp_status check_values(const rp_batch_writer *b, const rp_value *values, 
 {
     char label[RP_LABEL_BYTES], shape[64];
 
+    if (values == NULL && count > 0)
+        return rp_fail(err, RP_INVALID, "append: `values` is NULL, count %zu", count);
     for (size_t i = 0; i < count; i++) {
         const rp_shape *s = &values[i].tensor.shape;
         if (s->rank >= 1 && s->rank <= RP_MAX_RANK && s->dims[0] == (int64_t)b->environments)
@@ -93,6 +95,8 @@ static rp_status make_room(rp_batch_writer *b, size_t count, rp_wait wait, rp_er
             return rp_fail_memory(err, count * sizeof *b->values);
         b->value_capacity = count;
     }
+    for (size_t e = 0; st == RP_OK && e < b->environments; e++)
+        st = rp_structured_writer_compare_names(b->writers[e], wait, err);
     for (size_t e = 0; st == RP_OK && e < b->environments; e++)
         st = rp_writer_make_room(rp_structured_writer_inner(b->writers[e]), wait, err);
     return st;

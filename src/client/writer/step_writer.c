@@ -116,6 +116,12 @@ static void unset_columns(rp_step_writer *w)
     w->column_count = 0;
 }
 
+static rp_status check_array(const rp_tensor *step, size_t count, rp_error *err)
+{
+    if (step != NULL || count == 0) return RP_OK;
+    return rp_fail(err, RP_INVALID, "append: the step is NULL, with column_count %zu", count);
+}
+
 static rp_status append(rp_step_writer *w, const rp_tensor *step, rp_error *err)
 {
     rp_status st;
@@ -131,8 +137,9 @@ static rp_status append(rp_step_writer *w, const rp_tensor *step, rp_error *err)
 rp_status rp_step_writer_append(rp_step_writer *writer, const rp_tensor *step,
                                 size_t column_count, rp_error *err)
 {
-    rp_status st = set_columns(writer, column_count, err);
+    rp_status st = check_array(step, column_count, err);
 
+    if (st == RP_OK) st = set_columns(writer, column_count, err);
     return st == RP_OK ? append(writer, step, err) : st;
 }
 
@@ -170,8 +177,9 @@ rp_tensor rp_tensor_row(const rp_tensor *tensor, int64_t row)
 rp_status rp_step_writer_append_sequence(rp_step_writer *writer, const rp_tensor *steps,
                                          size_t column_count, rp_error *err)
 {
-    rp_status st = set_columns(writer, column_count, err);
+    rp_status st = check_array(steps, column_count, err);
 
+    if (st == RP_OK) st = set_columns(writer, column_count, err);
     if (st != RP_OK) return st;
     st = check_sequence(steps, column_count, err);
     if (st != RP_OK) {
@@ -203,7 +211,7 @@ rp_status rp_step_writer_create_item(rp_step_writer *writer, const char *table, 
         return rp_fail(err, RP_INVALID, "an item of %d steps, but max_sequence_length is %d",
                        (int)steps, (int)writer->longest);
     if (steps > there)
-        return rp_fail(err, RP_INVALID, "an item of %d steps, but only %lld were appended",
+        return rp_fail(err, RP_INVALID, "an item of %d steps, but the episode has %lld",
                        (int)steps, (long long)there);
     assert(writer->column_count >= 1); /* X1: there are steps */
     for (size_t i = 0; i < writer->column_count; i++, refs += steps) {

@@ -18,8 +18,11 @@
 #include <assert.h>
 #include <math.h>
 
+#include "client/writer/item_names.h"
 #include "util/error.h"
 #include "util/mem.h"
+
+enum { LOOK_UP_MS = 1000 }; /* the most that an append waits for signatures */
 
 /* A pattern and its state. */
 typedef struct compiled {
@@ -28,6 +31,7 @@ typedef struct compiled {
     int64_t applied;    /* the step on which it fired last; 0: never (T2) */
     int64_t checked;    /* the step on which it was tried last */
     int64_t since;      /* steps since it fired */
+    bool is_compared;   /* its names need not be compared with the signature any more */
 } compiled;
 
 /* A column: whether patterns use it, and the numbers that they need of it. */
@@ -43,10 +47,11 @@ typedef struct used_column {
 struct rp_structured_writer {
     rp_allocator alloc;
     rp_trajectory_writer *writer;
-    int64_t step;    /* the latest, counted from 1 over all episodes */
-    int64_t index;   /* of that step in its episode */
-    int64_t cleared; /* the last step that patterns must not look back to (T1) */
-    int32_t history; /* the most steps that a pattern looks back */
+    int64_t step;     /* the latest, counted from 1 over all episodes */
+    int64_t index;    /* of that step in its episode */
+    int64_t cleared;  /* the last step that patterns must not look back to (T1) */
+    int32_t history;  /* the most steps that a pattern looks back */
+    bool is_compared; /* all patterns are */
     compiled *patterns;
     size_t pattern_count;
     used_column *columns;
@@ -470,6 +475,8 @@ static rp_status filter(rp_structured_writer *w, const rp_value *values, size_t 
     double x;
 
     *used = 0;
+    if (values == NULL && count > 0)
+        return rp_fail(err, RP_INVALID, "append: `values` is NULL, count %zu", count);
     for (size_t i = 0; i < count; i++) {
         const rp_value *v = &values[i];
         if (v->column >= w->column_count || !w->columns[v->column].used) continue;
@@ -485,6 +492,54 @@ static rp_status filter(rp_structured_writer *w, const rp_value *values, size_t 
         assert(*used < w->value_capacity); /* T3 */
         w->values[(*used)++] = *v;
     }
+    return RP_OK;
+}
+
+/* Compares the names of a pattern's columns with the signature of its table, if that is known.
+ */
+static rp_status compare_names(rp_structured_writer *w, compiled *p, rp_wait wait,
+                               rp_error *err)
+{
+    const rp_writer_parts *parts = &w->writer->parts;
+    const rp_pattern *pattern = &p->pattern;
+    rp_signature *signature = NULL;
+    bool has_names = false;
+    rp_error why;
+    rp_status st;
+
+    for (size_t i = 0; i < pattern->node_count; i++) {
+        w->item[i] = (rp_item_column){.name = pattern->nodes[i].name}; /* T3 */
+        if (pattern->nodes[i].name != NULL) has_names = true;
+    }
+    if (has_names && parts->find != NULL) {
+        st = parts->find(parts->find_ctx, pattern->table, wait, &signature, NULL);
+        if (st == RP_DEADLINE || st == RP_CANCELLED) return RP_OK; /* the next append asks */
+    }
+    st = RP_OK;
+    if (signature != NULL && rp_signature_column_count(signature) == pattern->node_count)
+        st = rp_item_names_check(signature, w->item, &why);
+    rp_signature_unref(signature);
+    if (st != RP_OK) return rp_fail(err, st, "table '%.64s': %s", pattern->table, why.text);
+    p->is_compared = true;
+    return RP_OK;
+}
+
+rp_status rp_structured_writer_compare_names(rp_structured_writer *writer, rp_wait wait,
+                                             rp_error *err)
+{
+    rp_wait soon = rp_wait_ms(LOOK_UP_MS);
+    bool all = true;
+
+    if (writer->is_compared) return RP_OK;
+    if (wait.until_ns < soon.until_ns) soon.until_ns = wait.until_ns;
+    soon.cancel = wait.cancel;
+    for (size_t i = 0; i < writer->pattern_count; i++) {
+        compiled *p = &writer->patterns[i];
+        rp_status st = p->is_compared ? RP_OK : compare_names(writer, p, soon, err);
+        if (st != RP_OK) return st;
+        if (!p->is_compared) all = false;
+    }
+    writer->is_compared = all;
     return RP_OK;
 }
 
@@ -511,6 +566,7 @@ rp_status rp_structured_writer_append(rp_structured_writer *writer, const rp_val
 {
     rp_status st = rp_writer_check_alive(writer->writer, err);
 
+    if (st == RP_OK) st = rp_structured_writer_compare_names(writer, wait, err);
     if (st == RP_OK) st = rp_writer_make_room(writer->writer, wait, err);
     if (st != RP_OK) return st;
     return rp_structured_writer_append_now(writer, values, count, flags, err);

@@ -316,6 +316,11 @@ rp_status rp_trajectory_writer_append(rp_trajectory_writer *writer, const rp_val
     rp_status st = rp_writer_check_alive(writer, err);
 
     if (st != RP_OK) return st;
+    if (values == NULL && count > 0)
+        return rp_fail(err, RP_INVALID, "append: `values` is NULL, count %zu", count);
+    if ((flags & ~(uint32_t)RP_STEP_OPEN) != 0)
+        return rp_fail(err, RP_INVALID, "append: flags must be 0 or RP_STEP_OPEN (%d), got %u",
+                       RP_STEP_OPEN, flags);
     if (writer->steps == INT32_MAX)
         return rp_fail(err, RP_NO_RESOURCE, "an episode has at most %d steps", INT32_MAX);
     writer->serial++;

@@ -11,6 +11,7 @@
 
 #include "chunk/mismatch.h"
 #include "chunk/trajectory.h"
+#include "client/writer/item_names.h"
 #include "client/writer/trajectory_writer.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -116,6 +117,9 @@ static rp_status check_column(const rp_trajectory_writer *w, const rp_item_colum
 
     if (column->count < 1)
         return rp_fail(err, RP_INVALID, "%s has no rows", item_label(columns, index, label));
+    if (column->refs == NULL)
+        return rp_fail(err, RP_INVALID, "%s: `refs` is NULL, count %zu",
+                       item_label(columns, index, label), column->count);
     if (column->squeeze && column->count != 1)
         return rp_fail(err, RP_INVALID, "%s is squeezed: it must have exactly one row, got %zu",
                        item_label(columns, index, label), column->count);
@@ -152,19 +156,14 @@ static rp_status check_exactly(size_t index, const rp_trajectory_column *column,
 /* The item has another number of columns than the signature: lists those of the signature. */
 static rp_status refuse_count(const rp_writer_table *table, size_t count, rp_error *err)
 {
-    size_t expected = rp_signature_column_count(table->signature), at = 0;
-    char names[RP_ERROR_TEXT_BYTES] = "";
+    char names[RP_NAME_LIST_BYTES];
 
-    for (size_t i = 0; i < expected && at < sizeof names; i++) {
-        const char *name = rp_signature_column(table->signature, i)->name;
-
-        if (name != NULL)
-            at += (size_t)snprintf(names + at, sizeof names - at, "%s %s", at == 0 ? ":" : ",",
-                                   name);
-    }
+    (void)rp_item_names_list(table->signature, names);
     return rp_fail(err, RP_INVALID,
-                   "table '%.64s': the item has %zu column%s but the signature has %zu%s",
-                   table->name, count, count == 1 ? "" : "s", expected, names);
+                   "table '%.64s': the item has %zu column%s but the signature has %zu%s%s",
+                   table->name, count, count == 1 ? "" : "s",
+                   rp_signature_column_count(table->signature), names[0] == '\0' ? "" : ": ",
+                   names);
 }
 
 /* Compares an item, whose columns have been checked, with a signature. */
@@ -177,6 +176,7 @@ static rp_status check_signature(const rp_trajectory_writer *w, const rp_writer_
     if (table->signature == NULL) return RP_OK;
     if (count != rp_signature_column_count(table->signature))
         return refuse_count(table, count, err);
+    st = rp_item_names_check(table->signature, columns, &why);
     for (size_t i = 0; st == RP_OK && i < count; i++) {
         const rp_spec *row = &w->columns[columns[i].refs[0].column]->spec;
         rp_trajectory_column c = {.dtype = row->dtype, .squeeze = columns[i].squeeze};
@@ -202,6 +202,7 @@ static rp_status check_item(rp_trajectory_writer *w, const rp_new_item *new, siz
 
     *pieces = 0;
     if (st != RP_OK) return st;
+    if (new == NULL) return rp_fail(err, RP_INVALID, "no item is given");
     if (new->table == NULL) return rp_fail(err, RP_INVALID, "no table was named");
     if (isnan(new->priority))
         return rp_fail(err, RP_INVALID,
@@ -211,6 +212,9 @@ static rp_status check_item(rp_trajectory_writer *w, const rp_new_item *new, siz
         return rp_fail(err, RP_INVALID,
                        "the number of columns of an item must be in [1, %d], got %zu",
                        RP_MAX_COLUMNS, new->column_count);
+    if (new->columns == NULL)
+        return rp_fail(err, RP_INVALID, "table '%s': `columns` is NULL, column_count %zu",
+                       new->table, new->column_count);
     for (size_t i = 0; st == RP_OK && i < new->column_count; i++)
         st = check_column(w, new->columns, i, pieces, err);
     return st;

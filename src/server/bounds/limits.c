@@ -7,12 +7,13 @@
 
 enum { MIB = 1 << 20 };
 
-/* X(field, default, lowest, highest) for sizes, and for times. */
+/* X(field, default, lowest, highest) for sizes, and for times. With fewer message_bytes, calls
+ * that every client makes would fail. */
 #define SIZES(X)                                                                               \
     X(connections, 10000, 1, 1000000)                                                          \
     X(streams, 1024, 1, 1 << 30)                                                               \
     X(calls, 65536, 1, 1 << 30)                                                                \
-    X(message_bytes, 64 * (size_t)MIB, 1, UINT32_MAX)                                          \
+    X(message_bytes, 64 * (size_t)MIB, 4096, UINT32_MAX)                                       \
     X(chunk_bytes, 32 * (size_t)MIB, 1, UINT32_MAX)                                            \
     X(tensor_bytes, 256 * (size_t)MIB, 1, SIZE_MAX / 2)                                        \
     X(item_bytes, 1024 * (size_t)MIB, 1, SIZE_MAX / 2)                                         \
@@ -27,7 +28,7 @@ enum { MIB = 1 << 20 };
     X(pinned_bytes, share_of_memory(10), 1, SIZE_MAX / 2)                                      \
     X(stream_queued_bytes, 2 * (size_t)MIB, 1, SIZE_MAX / 2)                                   \
     X(connection_queued_bytes, 16 * (size_t)MIB, 1, SIZE_MAX / 2)                              \
-    X(queued_bytes, share_of_memory(5), 1, SIZE_MAX / 2)                                       \
+    X(queued_bytes, share_of_memory(5), 8192, SIZE_MAX / 2) /* two messages */                 \
     X(shared_held_bytes, 1024 * (size_t)MIB, 1, SIZE_MAX / 2)                                  \
     X(run_bytes, 64 * (size_t)MIB, 1, SIZE_MAX / 2)                                            \
     X(header_bytes, 16384, 256, MIB)                                                           \

@@ -12,6 +12,7 @@
 
 #include "table/table_log.h"
 #include "util/cancel.h"
+#include "util/error.h"
 
 enum { PREFETCH_AHEAD = 16 };
 
@@ -102,8 +103,12 @@ rp_status rp_table_insert(rp_table *t, const rp_insert *items, size_t count, rp_
                           size_t *inserted, rp_error *err)
 {
     uint64_t lsn;
-    rp_status st = rp_table_insert_logged(t, items, count, wait, inserted, &lsn, err);
+    rp_status st;
 
+    if (items == NULL && count > 0)
+        return rp_fail(err, RP_INVALID, "table '%s': `items` is NULL, count %zu",
+                       t->options.name, count);
+    st = rp_table_insert_logged(t, items, count, wait, inserted, &lsn, err);
     return rp_table_wait_durable(t, st, lsn, wait, err);
 }
 
@@ -126,6 +131,11 @@ rp_status rp_table_sample(rp_table *t, const rp_sample_options *options, rp_samp
 {
     rp_op op;
 
+    if (options == NULL || out == NULL || drawn == NULL)
+        return rp_fail(err, RP_INVALID, "table '%s': no %s", t->options.name,
+                       options == NULL ? "sample options"
+                       : out == NULL   ? "array of samples"
+                                       : "`drawn`");
     memset(&op, 0, offsetof(rp_op, error));
     op.options = options;
     op.samples = out;

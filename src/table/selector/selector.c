@@ -34,9 +34,13 @@ rp_status rp_selector_new(const rp_allocator *alloc, const rp_selector_options *
     rp_selector *s = NULL;
 
     if (rp_selector_name(options->kind) == NULL)
-        return rp_fail(err, RP_INVALID, "selector: there is no kind %d", (int)options->kind);
+        return rp_fail(err, RP_INVALID,
+                       "there is no kind %d; the kinds are fifo (%d), lifo (%d), uniform (%d), "
+                       "prioritized (%d), min_heap (%d) and max_heap (%d)",
+                       (int)options->kind, RP_FIFO, RP_LIFO, RP_UNIFORM, RP_PRIORITIZED,
+                       RP_MIN_HEAP, RP_MAX_HEAP);
     if (options->kind == RP_PRIORITIZED && !(fabs(options->exponent) <= RP_MAX_EXPONENT))
-        return rp_fail(err, RP_INVALID, "selector: exponent must be in %g .. %g, got %g",
+        return rp_fail(err, RP_INVALID, "exponent must be in %g .. %g, got %g",
                        -RP_MAX_EXPONENT, RP_MAX_EXPONENT, options->exponent);
     switch (options->kind) {
     case RP_FIFO:

@@ -80,12 +80,18 @@ rp_status rp_table_reselect(rp_table *t, const rp_selector_options *sampler,
                             const rp_selector_options *remover, rp_error *err)
 {
     rp_selector *s[2] = {NULL, NULL}, *old;
+    const char *role = "sampler";
+    rp_error why;
     rp_status st;
 
     rp_mutex_lock(&t->mu);
     assert(!t->being_cut && !t->closed);
-    st = make_locked(t, sampler, &s[0], err);
-    if (st == RP_OK) st = make_locked(t, remover, &s[1], err);
+    st = make_locked(t, sampler, &s[0], &why);
+    if (st == RP_OK) {
+        role = "remover";
+        st = make_locked(t, remover, &s[1], &why);
+    }
+    st = rp_table_name_selector(t, role, st, &why, err);
     if (st == RP_OK) {
         old = t->sampler, t->sampler = s[0], s[0] = old;
         old = t->remover, t->remover = s[1], s[1] = old;

@@ -309,7 +309,7 @@ static void flags_are_checked_as_well(void **state)
         "'x'");
     refuse_flag(
         RP_SERVE_LIMIT, "message_bytes=16777215TiB",
-        "--limit message_bytes: must be from 1 to 4294967295, or 0 for the default; got "
+        "--limit message_bytes: must be from 4096 to 4294967295, or 0 for the default; got "
         "'16777215TiB'");
     refuse_flag(RP_SERVE_LIMIT, "connections=-1",
                 "--limit connections: expected a whole number from 0 to 1000000, got '-1'");
@@ -439,14 +439,17 @@ static void every_limit_can_be_set_by_its_name(void **state)
     assert_int_equal(rp_limit_count() * sizeof(size_t), sizeof(rp_server_limits));
     for (size_t i = 0; i < rp_limit_count(); i++) {
         rp_server_limits limits = {0}, zero = {0}, filled;
-        rp_setting value = {"key", "300", false, {0}};
-        char text[32];
+        char number[32], text[32];
+        rp_setting value = {"key", number, false, {0}};
+        int64_t low, high;
 
+        rp_limit_bounds(i, &low, &high);
+        (void)snprintf(number, sizeof number, "%lld", low > 300 ? (long long)low + 1 : 300);
         assert_ok(rp_limit_set(&limits, rp_limit_name(i), &value, memory, &problem));
         assert_memory_not_equal(&limits, &zero, sizeof limits);
-        assert_string_equal(rp_limit_text(&limits, i, text, sizeof text), "300");
+        assert_string_equal(rp_limit_text(&limits, i, text, sizeof text), number);
         filled = rp_limits_filled(&limits);
-        assert_string_equal(rp_limit_text(&filled, i, text, sizeof text), "300");
+        assert_string_equal(rp_limit_text(&filled, i, text, sizeof text), number);
         filled = rp_limits_filled(&zero);
         assert_string_not_equal(rp_limit_text(&filled, i, text, sizeof text), "0");
     }

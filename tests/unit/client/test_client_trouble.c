@@ -253,9 +253,10 @@ static void closing_a_client_ends_its_waits(void **state)
     assert_int_equal(pthread_create(&thread, NULL, give_up_soon, (void *[]){&live, client}), 0);
 
     assert_fails(rp_sampler_next(sampler, &sample, 1, &count, soon(), &err), RP_CANCELLED, &err,
-                 "the server was stopped");
+                 "the client gave up: this program stopped the server, or called "
+                 "rp_client_give_up()");
     (void)pthread_join(thread, NULL);
-    assert_fails(ask(client, soon(), &err), RP_CANCELLED, &err, "stopped"); /* and later */
+    assert_fails(ask(client, soon(), &err), RP_CANCELLED, &err, "gave up"); /* and later */
 
     rp_sampler_free(sampler);
     rp_client_free(client);

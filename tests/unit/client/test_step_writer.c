@@ -96,14 +96,14 @@ static void bad_steps_and_items_are_refused(void **state)
     open_rig(&g, &o, true);
     assert_fails(rp_step_writer_append(g.writer, &one, 0, &g.r.err), RP_INVALID, &g.r.err,
                  "got 0");
-    assert_fails(create(&g, 1, 0, NULL), RP_INVALID, &g.r.err, "only 0 were appended");
+    assert_fails(create(&g, 1, 0, NULL), RP_INVALID, &g.r.err, "but the episode has 0");
     assert_ok(append(&g, 0));
     assert_fails(rp_step_writer_append(g.writer, &one, 1, &g.r.err), RP_INVALID, &g.r.err,
                  "steps of this writer have 2 columns, got 1");
     assert_fails(rp_step_writer_append(g.writer, pair, 2, &g.r.err), RP_INVALID, &g.r.err,
                  "column 1: got dtype int32 but expected float64");
     assert_fails(create(&g, 0, 0, NULL), RP_INVALID, &g.r.err, "at least one step, got 0");
-    assert_fails(create(&g, 2, 0, NULL), RP_INVALID, &g.r.err, "only 1 were appended");
+    assert_fails(create(&g, 2, 0, NULL), RP_INVALID, &g.r.err, "but the episode has 1");
     assert_fails(create(&g, 4, 0, NULL), RP_INVALID, &g.r.err, "max_sequence_length is 3");
     close_rig(&g);
 }
@@ -166,7 +166,7 @@ static void items_are_of_one_episode(void **state)
     for (int32_t x = 0; x < 2; x++) {
         assert_ok(append(&g, x));
         assert_ok_err(create(&g, 1, 0, NULL), &g.r.err);
-        assert_fails(create(&g, 2, 0, NULL), RP_INVALID, &g.r.err, "only 1 were appended");
+        assert_fails(create(&g, 2, 0, NULL), RP_INVALID, &g.r.err, "but the episode has 1");
         assert_ok_err(rp_step_writer_end_episode(g.writer, rp_wait_ms(20000), &g.r.err),
                       &g.r.err);
         assert_int_equal(rp_test_info(g.r.in.a).size, x + 1);

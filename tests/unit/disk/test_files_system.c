@@ -277,7 +277,8 @@ static void a_lock_is_exclusive(void **state)
     char text[64];
     rp_error err;
 
-    (void)snprintf(text, sizeof text, "process %ld ", (long)getpid());
+    (void)snprintf(text, sizeof text, "process %ld has this directory: that is this process",
+                   (long)getpid());
     assert_ok(s->fs->ops->lock(s->fs, "LOCK", &err));
     assert_ok(rp_files_open_directory(rp_allocator_default(), s->directory, &other, &err));
     assert_fails(other->ops->lock(other, "LOCK", &err), RP_PRECONDITION, &err, text);

@@ -412,6 +412,26 @@ static void a_store_has_one_directory(void **state)
     rp_store_free(store);
 }
 
+static void a_directory_that_this_process_has_is_refused(void **state)
+{
+    scene *s = *state;
+    rp_durable_options options = {.directory = s->copy, .mode = RP_DURABLE_SYNC};
+    rp_store *first = NULL, *second = NULL;
+    rp_durable *a = NULL, *b = NULL;
+    rp_error err = {0};
+
+    assert_ok(rp_store_new(NULL, &first, NULL));
+    assert_ok(rp_store_new(NULL, &second, NULL));
+    assert_ok_err(rp_durable_open(&options, first, &a, &err), &err);
+    assert_fails(rp_durable_open(&options, second, &b, &err), RP_PRECONDITION, &err,
+                 "has this directory: that is this process");
+    assert_non_null(strstr(err.text, "close its storage first, or use another directory"));
+    assert_null(strstr(err.text, "end that process"));
+    assert_ok(rp_durable_close(a, NULL));
+    rp_store_free(first);
+    rp_store_free(second);
+}
+
 RP_TESTS(data)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, arrange, tidy)
@@ -426,6 +446,7 @@ RP_TESTS(data)
         TEST(the_source_directory_is_not_changed),
         TEST(conversion_to_dm_reverb_round_trips),
         TEST(damage_stops_a_conversion_but_not_a_salvage),
+        TEST(a_directory_that_this_process_has_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,7 +98,7 @@ static void lists_are_cut_at_commas(void **state)
     assert_fails(rp_address_list_parse(rp_allocator_default(), "", &list, &err), RP_INVALID,
                  &err, "the address is empty: it is HOST:PORT");
     assert_fails(rp_address_list_parse(rp_allocator_default(), "a:1,", &list, &err), RP_INVALID,
-                 &err, "addresses 'a:1,': one is empty");
+                 &err, "addresses 'a:1,': address 2 is empty");
     assert_fails(rp_address_list_parse(rp_allocator_default(), "a:1,b", &list, &err),
                  RP_INVALID, &err, "'b'");
     assert_fails(rp_address_list_parse(rp_allocator_default(), "dns:unix:/a", &list, &err),

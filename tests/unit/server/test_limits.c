@@ -19,7 +19,7 @@ static const struct {
     SIZE(connections, 10000, 1, 1000000),
     SIZE(streams, 1024, 1, 1 << 30),
     SIZE(calls, 65536, 1, 1 << 30),
-    SIZE(message_bytes, 64 << 20, 1, UINT32_MAX),
+    SIZE(message_bytes, 64 << 20, 4096, UINT32_MAX),
     SIZE(chunk_bytes, 32 << 20, 1, UINT32_MAX),
     SIZE(tensor_bytes, 256 << 20, 1, SIZE_MAX / 2),
     SIZE(item_bytes, 1 << 30, 1, SIZE_MAX / 2),
@@ -34,7 +34,7 @@ static const struct {
     SIZE(pinned_bytes, 0, 1, SIZE_MAX / 2), /* the default is of the machine */
     SIZE(stream_queued_bytes, 2 << 20, 1, SIZE_MAX / 2),
     SIZE(connection_queued_bytes, 16 << 20, 1, SIZE_MAX / 2),
-    SIZE(queued_bytes, 0, 1, SIZE_MAX / 2), /* the default is of the machine */
+    SIZE(queued_bytes, 0, 8192, SIZE_MAX / 2), /* the default is of the machine */
     SIZE(shared_held_bytes, 1 << 30, 1, SIZE_MAX / 2),
     SIZE(run_bytes, 64 << 20, 1, SIZE_MAX / 2),
     SIZE(header_bytes, 16384, 256, 1 << 20),
@@ -108,14 +108,14 @@ static void given_limits_are_kept(void **state)
 static void a_message_fits_into_the_queue(void **state)
 {
     (void)state;
-    rp_server_limits limits = {.message_bytes = 1000, .queued_bytes = 1000},
-                     default_message = {.queued_bytes = 1};
+    rp_server_limits limits = {.message_bytes = 10000, .queued_bytes = 10000},
+                     default_message = {.queued_bytes = 8192};
 
     assert_ok(rp_server_limits_complete(&limits, NULL));
-    assert_int_equal(limits.message_bytes, 500);
-    assert_int_equal(rp_server_limits_side_bytes(&limits), 500);
+    assert_int_equal(limits.message_bytes, 5000);
+    assert_int_equal(rp_server_limits_side_bytes(&limits), 5000);
     assert_ok(rp_server_limits_complete(&default_message, NULL));
-    assert_int_equal(default_message.message_bytes, 1);
+    assert_int_equal(default_message.message_bytes, 4096);
 }
 
 static void every_size_has_a_lower_and_an_upper_bound(void **state)

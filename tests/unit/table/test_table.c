@@ -77,9 +77,11 @@ static void option_out_of_range_is_refused_with_its_sentence(void **state)
     o = good, o.soft_limit = true, o.limiter = rp_limiter_queue(5);
     expect_refused(&o, "soft limit inserts never wait, but the limiter's max_diff is 5");
     o = good, o.sampler.kind = (rp_selector_kind)17;
-    expect_refused(&o, "there is no kind 17");
+    expect_refused(&o,
+                   "table 't': sampler: there is no kind 17; the kinds are fifo (0), lifo (1), "
+                   "uniform (2), prioritized (3), min_heap (4) and max_heap (5)");
     o = good, o.remover = (rp_selector_options){RP_PRIORITIZED, NAN};
-    expect_refused(&o, "exponent must be in -100 .. 100, got nan");
+    expect_refused(&o, "table 't': remover: exponent must be in -100 .. 100, got nan");
 }
 
 static void extension_that_does_nothing_is_refused(void **state)

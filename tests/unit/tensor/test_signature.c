@@ -228,8 +228,8 @@ static void keys_must_be_present_and_differ(void **state)
     (void)state;
     assert_refused(missing, 2, "no key");
     assert_refused(missing_name, 2, "no key");
-    assert_refused(twice, 4, "key 'a' stands twice");
-    assert_refused(twice_name, 4, "key 'a' stands twice");
+    assert_refused(twice, 4, "key 'a' is repeated");
+    assert_refused(twice_name, 4, "key 'a' is repeated");
 }
 
 static void the_same_key_in_different_nests_is_fine(void **state)

@@ -137,7 +137,7 @@ static void other_values_are_refused_by_their_kind(void **state)
         {"8a0205 0a01ff 1801", "UTF-8"},
         {"aa0318 0a0a 0a0161 1205 8a0202 1801"
          "0a0a 0a0161 1205 8a0202 1801",
-         "stands twice"},
+         "is repeated"},
     };
 
     (void)state;
