@@ -45,7 +45,7 @@ from reprise.aio_rollouts import AsyncRollouts
 from reprise.batch import Batch
 from reprise.client import _SAMPLES_AHEAD, Client
 from reprise.replay_sample import ReplaySample, SampleInfo
-from reprise.rollouts import Rollouts
+from reprise.rollouts import RolloutOptions, Rollouts
 
 if TYPE_CHECKING:
     from typing_extensions import Literal, Unpack
@@ -309,7 +309,7 @@ class AsyncClient:
         self,
         name: str,
         *,
-        create: Optional[Mapping[str, Any]] = None,
+        create: Optional[RolloutOptions] = None,
         timeout: Optional[float] = 30.0,
     ) -> AsyncRollouts:
         """`Client.rollouts`: a buffer for training language models."""

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from reprise.dataset import Dataset, DatasetOptions
     from reprise.rate_limiters import RateLimiter
-    from reprise.rollouts import Rollouts
+    from reprise.rollouts import RolloutOptions, Rollouts
     from reprise.table import Table
 
 __all__ = ["Client", "Writer"]
@@ -578,18 +578,28 @@ class Client(Connection):
         """Resumes paused inserts, samples or both."""
         self._client.resume(table, _side(sides), timeout)
 
-    def rollouts(self, name: str, *, create: Optional[Mapping[str, Any]] = None) -> Rollouts:
+    def rollouts(
+        self,
+        name: str,
+        *,
+        create: Optional[RolloutOptions] = None,
+        timeout: Optional[float] = 30.0,
+    ) -> Rollouts:
         """Returns the rollouts of that name, a buffer for training language models.
 
         Args:
           name: of the rollouts.
           create: makes the rollouts with these options (`Rollouts.create`), unless there are some of
             that name already. None: does not ask the server.
+          timeout: seconds to wait for the server, with `create`.
+
+        Raises:
+          DeadlineExceededError: no server answered in time.
         """
         from reprise.rollouts import Rollouts
 
         found = Rollouts(self, name)
-        return found if create is None else found.create(exist_ok=True, **create)
+        return found if create is None else found.create(exist_ok=True, timeout=timeout, **create)
 
 
 def _side(sides: str) -> int:
