@@ -57,6 +57,10 @@ class Patience:
         self._since = time.monotonic()
         self._warn = _FIRST_S
 
+    def slice(self, most: float) -> float:
+        """Returns `most` seconds, or less so that a warning is not late."""
+        return min(most, max(0.001, self._warn - (time.monotonic() - self._since)))
+
     def check(self, reason: object) -> None:
         waited = time.monotonic() - self._since
         if waited >= self._warn:
