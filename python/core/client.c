@@ -7,6 +7,7 @@
 #include "core.h"
 #include "durable.h"
 #include "keys.h"
+#include "left_out.h"
 #include "rollouts.h"
 #include "runs.h"
 #include "sample_steps.h"
@@ -19,6 +20,7 @@ enum { WHY_MAX = 1024 };
  * other members are owned. */
 typedef struct request {
     core_request base;
+    core_client *owner; /* borrowed; only the method uses it */
     rp_client *client;
     const char *table;
     rp_update *updates; /* `updates`, `deletes` and blocked.calls are from PyMem_RawMalloc() */
@@ -61,12 +63,14 @@ static request *request_new(core_client *self)
         r = core_request_new(sizeof *r, clear_request);
     assert(self->client != NULL); /* I1 */
     if (r) r->base.peer = r->client = self->client;
+    if (r) r->owner = self;
     return r;
 }
 
 /* Ends a method without a result: returns None, or NULL if it failed. */
 static PyObject *request_done(request *r, bool failed)
 {
+    failed = failed || core_say_left_out(r->owner) != 0;
     core_request_drop(&r->base);
     return failed ? NULL : Py_NewRef(Py_None);
 }
@@ -256,6 +260,7 @@ static void client_dealloc(core_client *self)
     rp_client_free(client);
     Py_END_ALLOW_THREADS;
     Py_CLEAR(self->store);
+    PyMem_Free(self->left_out);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
@@ -519,7 +524,8 @@ static PyObject *client_checkpoint(core_client *self, PyObject *args, PyObject *
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout) ||
         core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
-    if (core_call_server(do_checkpoint, &r->base, CORE_CALL_PATIENT, timeout_ms) == 0)
+    if (core_call_server(do_checkpoint, &r->base, CORE_CALL_PATIENT, timeout_ms) == 0 &&
+        core_say_left_out(self) == 0)
         path = PyUnicode_DecodeFSDefault(r->path ? r->path : "");
     core_request_drop(&r->base);
     return path;

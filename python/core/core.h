@@ -12,6 +12,7 @@
  *   extension.c            extensions of a table, with event_queue.c
  *   durable.c              the data directory of a store
  *   client.c               a client of servers, or of a store in this process
+ *   left_out.c             warnings about shards that calls have left out
  *   server_call.c          requests to a server that outlive an interrupted call
  *   step_writer.c          the writer of whole steps
  *   trajectory_writer.c    the writer of trajectories, with trajectory_append.c (its steps),
@@ -224,7 +225,8 @@ extern PyTypeObject core_Server;
 typedef struct core_client {
     PyObject_HEAD
     rp_client *client;
-    PyObject *store; /* a reference to the store of a local client; else NULL */
+    PyObject *store;                /* a reference to the store of a local client; else NULL */
+    struct core_left_out *left_out; /* left_out.c: for each shard; NULL before the first look */
 } core_client;
 extern PyTypeObject core_Client;
 
