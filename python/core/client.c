@@ -57,13 +57,13 @@ int core_client_check(PyObject *client)
 
 static request *request_new(core_client *self)
 {
-    request *r = NULL;
+    request *r;
 
-    if (core_client_check((PyObject *)self) == 0)
-        r = core_request_new(sizeof *r, clear_request);
     assert(self->client != NULL); /* I1 */
-    if (r) r->base.peer = r->client = self->client;
-    if (r) r->owner = self;
+    if (core_client_check((PyObject *)self) != 0) return NULL;
+    if (!(r = core_request_new(sizeof *r, clear_request))) return NULL;
+    r->owner = self;
+    r->base.peer = r->client = self->client;
     return r;
 }
 
@@ -426,8 +426,7 @@ static PyObject *client_create_table(core_client *self, PyObject *args, PyObject
     return request_done(r, failed);
 }
 
-/* Makes a call whose arguments are (table, sides=3, timeout=None). `sides`: 1 inserts, 2
- * samples, 3 both. */
+/* Makes a call of (table, sides=3, timeout=None). `sides`: 1 inserts, 2 samples, 3 both. */
 static PyObject *sides_call(core_client *self, PyObject *args, PyObject *kwargs, core_call call)
 {
     static char *names[] = {"table", "sides", "timeout", NULL};
@@ -509,8 +508,15 @@ static PyObject *client_alter_table(core_client *self, PyObject *args, PyObject 
         return NULL;
     r->table = table;
     if (recenter) r->change.which |= RP_ALTER_RECENTER;
-    failed = change_from(max_size, max_bytes, max_times, limiter, &r->change) != 0 ||
-             core_call_server(do_alter, &r->base, CORE_CALL_PATIENT, timeout_ms) != 0;
+    failed = change_from(max_size, max_bytes, max_times, limiter, &r->change) != 0;
+    if (!failed && r->change.which == 0) {
+        PyErr_Format(PyExc_ValueError,
+                     "table '%s': nothing is to be altered: give max_size, "
+                     "max_bytes, max_times_sampled, limiter or recenter",
+                     table);
+        failed = true;
+    }
+    failed = failed || core_call_server(do_alter, &r->base, CORE_CALL_PATIENT, timeout_ms) != 0;
     return request_done(r, failed);
 }
 

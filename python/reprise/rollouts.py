@@ -295,6 +295,9 @@ def _array(value: Any) -> Tuple[Any, bool]:
 
 
 def _columns(columns: Mapping[str, Any]) -> List[Tuple[str, Any, bool]]:
+    if not isinstance(columns, Mapping):
+        raise TypeError(f"columns must be a dict from name to array, as in {{'tokens': tokens}}, got "
+                        f"{type(columns).__name__}")
     return [(str(name), *_array(value)) for name, value in columns.items()]
 
 

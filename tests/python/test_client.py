@@ -774,3 +774,8 @@ def test_a_shard_that_was_left_out_is_logged(caplog):
     said = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
     assert len(said) == 1 and said[0].startswith(f"a call left out a shard: {dead}: "), said
     server.stop()
+
+
+def test_alter_table_needs_a_change(serve):
+    with pytest.raises(ValueError, match="nothing is to be altered: give max_size, max_bytes"):
+        serve().alter_table("t")

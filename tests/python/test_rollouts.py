@@ -393,3 +393,8 @@ def test_calls_go_on_with_the_next_server(tmp_path):
     second.stop()
     assert done["put"].fate == "complete"
     assert [group.name for group in done["draw"]] == ["g"]
+
+
+def test_the_columns_of_a_put_are_a_dict(rollouts):
+    with pytest.raises(TypeError, match="columns must be a dict from name to array.*got ndarray"):
+        rollouts.put("g", 0, np.ones(2), version=0)
