@@ -312,6 +312,7 @@ def train(steps: int, seed: int, evaluate_every: int,
                 break
     if batches is not None:
         batches.close()
+    actor.writer.flush()
     actor.writer.close()
     server.stop()
     return {"steps": step, "returns": returns, "best": best, "solved": best >= GOAL}

@@ -142,6 +142,9 @@ typedef struct rp_rollouts_call {
      * dropped as stale until the call ended, also by other calls. */
     uint64_t removed;
     rp_rollouts_draw *draw; /* owned by the caller: rp_rollouts_draw_free() */
+    /* The request was sent. After RP_UNAVAILABLE the action may have been done; without
+     * `is_sent` it was not. */
+    bool is_sent;
 } rp_rollouts_call;
 
 /* Does an action on rollouts. If the client has several servers, the first one has the

@@ -7,6 +7,7 @@
 #include "core.h"
 #include "durable.h"
 #include "keys.h"
+#include "left_out.h"
 #include "rollouts.h"
 #include "runs.h"
 #include "sample_steps.h"
@@ -19,6 +20,7 @@ enum { WHY_MAX = 1024 };
  * other members are owned. */
 typedef struct request {
     core_request base;
+    core_client *owner; /* borrowed; only the method uses it */
     rp_client *client;
     const char *table;
     rp_update *updates; /* `updates`, `deletes` and blocked.calls are from PyMem_RawMalloc() */
@@ -55,18 +57,20 @@ int core_client_check(PyObject *client)
 
 static request *request_new(core_client *self)
 {
-    request *r = NULL;
+    request *r;
 
-    if (core_client_check((PyObject *)self) == 0)
-        r = core_request_new(sizeof *r, clear_request);
     assert(self->client != NULL); /* I1 */
-    if (r) r->base.peer = r->client = self->client;
+    if (core_client_check((PyObject *)self) != 0) return NULL;
+    if (!(r = core_request_new(sizeof *r, clear_request))) return NULL;
+    r->owner = self;
+    r->base.peer = r->client = self->client;
     return r;
 }
 
 /* Ends a method without a result: returns None, or NULL if it failed. */
 static PyObject *request_done(request *r, bool failed)
 {
+    failed = failed || core_say_left_out(r->owner) != 0;
     core_request_drop(&r->base);
     return failed ? NULL : Py_NewRef(Py_None);
 }
@@ -256,6 +260,7 @@ static void client_dealloc(core_client *self)
     rp_client_free(client);
     Py_END_ALLOW_THREADS;
     Py_CLEAR(self->store);
+    PyMem_Free(self->left_out);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
@@ -421,8 +426,7 @@ static PyObject *client_create_table(core_client *self, PyObject *args, PyObject
     return request_done(r, failed);
 }
 
-/* Makes a call whose arguments are (table, sides=3, timeout=None). `sides`: 1 inserts, 2
- * samples, 3 both. */
+/* Makes a call of (table, sides=3, timeout=None). `sides`: 1 inserts, 2 samples, 3 both. */
 static PyObject *sides_call(core_client *self, PyObject *args, PyObject *kwargs, core_call call)
 {
     static char *names[] = {"table", "sides", "timeout", NULL};
@@ -504,8 +508,15 @@ static PyObject *client_alter_table(core_client *self, PyObject *args, PyObject 
         return NULL;
     r->table = table;
     if (recenter) r->change.which |= RP_ALTER_RECENTER;
-    failed = change_from(max_size, max_bytes, max_times, limiter, &r->change) != 0 ||
-             core_call_server(do_alter, &r->base, CORE_CALL_PATIENT, timeout_ms) != 0;
+    failed = change_from(max_size, max_bytes, max_times, limiter, &r->change) != 0;
+    if (!failed && r->change.which == 0) {
+        PyErr_Format(PyExc_ValueError,
+                     "table '%s': nothing is to be altered: give max_size, "
+                     "max_bytes, max_times_sampled, limiter or recenter",
+                     table);
+        failed = true;
+    }
+    failed = failed || core_call_server(do_alter, &r->base, CORE_CALL_PATIENT, timeout_ms) != 0;
     return request_done(r, failed);
 }
 
@@ -519,7 +530,8 @@ static PyObject *client_checkpoint(core_client *self, PyObject *args, PyObject *
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout) ||
         core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
-    if (core_call_server(do_checkpoint, &r->base, CORE_CALL_PATIENT, timeout_ms) == 0)
+    if (core_call_server(do_checkpoint, &r->base, CORE_CALL_PATIENT, timeout_ms) == 0 &&
+        core_say_left_out(self) == 0)
         path = PyUnicode_DecodeFSDefault(r->path ? r->path : "");
     core_request_drop(&r->base);
     return path;

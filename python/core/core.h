@@ -12,6 +12,7 @@
  *   extension.c            extensions of a table, with event_queue.c
  *   durable.c              the data directory of a store
  *   client.c               a client of servers, or of a store in this process
+ *   left_out.c             warnings about shards that calls have left out
  *   server_call.c          requests to a server that outlive an interrupted call
  *   step_writer.c          the writer of whole steps
  *   trajectory_writer.c    the writer of trajectories, with trajectory_append.c (its steps),
@@ -97,6 +98,9 @@ typedef struct core_patience {
 } core_patience;
 
 core_patience core_patience_begin(void);
+/* Begins the measurement of a wait that an earlier call began, and in which `waited_ns` have
+ * passed: a writer that waits for its first item has waited for signatures before. */
+core_patience core_patience_after(int64_t waited_ns);
 bool core_patience_is_over(const core_patience *patience);
 /* Logs `text` as the reason of the wait. Returns -1 if a handler of the logger raises an
  * exception. */
@@ -113,6 +117,10 @@ typedef void (*core_explain)(void *arg, char *text, size_t size);
  * is NULL. */
 int core_wait(core_call call, void *arg, int64_t timeout_ms, core_explain explain, bool quick,
               rp_status *status, rp_error *err);
+
+/* core_wait() for a call that goes on with a wait of `waited_ns`, without an `explain`. */
+int core_wait_after(int64_t waited_ns, core_call call, void *arg, int64_t timeout_ms,
+                    bool quick, rp_status *status, rp_error *err);
 
 /* Sleeps without the GIL. */
 void core_sleep_ms(long ms);
@@ -217,7 +225,8 @@ extern PyTypeObject core_Server;
 typedef struct core_client {
     PyObject_HEAD
     rp_client *client;
-    PyObject *store; /* a reference to the store of a local client; else NULL */
+    PyObject *store;                /* a reference to the store of a local client; else NULL */
+    struct core_left_out *left_out; /* left_out.c: for each shard; NULL before the first look */
 } core_client;
 extern PyTypeObject core_Client;
 

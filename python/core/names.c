@@ -90,6 +90,7 @@ int core_names_check(core_names *names, const core_names_question *question, int
 {
     rp_client *client = ((core_client *)question->client)->client;
     rp_client_tables *tables = NULL;
+    int64_t begun_ns;
     rp_status st;
     int result;
     if (is_known(names, question->table, question->structure)) return 0;
@@ -99,12 +100,14 @@ int core_names_check(core_names *names, const core_names_question *question, int
         return 0;
     }
     if (timeout_ms < 0 || timeout_ms > ASK_MS) timeout_ms = ASK_MS;
+    begun_ns = rp_now_ns();
     Py_BEGIN_ALLOW_THREADS
     st = rp_client_get_table(client, question->table_name, rp_wait_ms(timeout_ms), &tables,
                              NULL);
     Py_END_ALLOW_THREADS
     if (st != RP_OK) {
         names->ask_ns = st == RP_NOT_FOUND ? 0 : rp_now_ns() + AGAIN_NS;
+        names->waited_ns += rp_now_ns() - begun_ns;
         return 0;
     }
     result = compare(names, question, tables->tables[0].info.signature);

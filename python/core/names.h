@@ -16,7 +16,9 @@ enum { CORE_NAMES = 16 }; /* pairs that a writer remembers */
  * Zero-initialise it. */
 typedef struct core_names {
     PyObject *tables[CORE_NAMES], *structures[CORE_NAMES];
-    int64_t ask_ns; /* no signature is requested before this time */
+    int64_t ask_ns;    /* no signature is requested before this time */
+    int64_t waited_ns; /* how long requests have waited in vain; the owner clears it once a
+                          server has answered */
 } core_names;
 
 typedef struct core_names_question {

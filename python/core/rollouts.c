@@ -116,8 +116,13 @@ static void on_wait(void *ctx, const char *why)
 static rp_status do_call(void *arg, rp_wait wait, rp_error *err)
 {
     rollouts_request *r = arg;
+    rp_rollouts_action action = r->call.action;
+    rp_status st = rp_client_rollouts(r->client, &r->call, wait, err);
 
-    return rp_client_rollouts(r->client, &r->call, wait, err);
+    /* A second draw would lease other groups, and a second release would find no lease. */
+    r->base.is_final =
+        r->call.is_sent && (action == RP_ROLLOUTS_DRAW || action == RP_ROLLOUTS_RELEASE);
+    return st;
 }
 
 static int take_text(rollouts_request *r, PyObject *value, rp_string *out)
@@ -323,17 +328,15 @@ static int take_arguments(rollouts_request *r, PyObject *arguments)
     return found < 0 || r->out_of_memory ? -1 : 0;
 }
 
-/* The first call to a server usually creates or lists rollouts: these wait for the server, as
- * the calls of tables do. */
+/* All calls wait for the server, as those of tables do. In a store of this process,
+ * RP_UNAVAILABLE says that its journal has failed: nothing to wait for. */
 static int call_server(core_client *self, rollouts_request *r, int64_t timeout_ms)
 {
-    switch (r->call.action) {
-    case RP_ROLLOUTS_LIST:
-        return core_call_server(do_call, &r->base, CORE_CALL_PATIENT, timeout_ms);
-    case RP_ROLLOUTS_CREATE:
-    case RP_ROLLOUTS_DROP: return core_client_call_there(self, do_call, &r->base, timeout_ms);
-    default: return core_call_server(do_call, &r->base, 0, timeout_ms);
-    }
+    int flags = self->store == NULL ? CORE_CALL_PATIENT : 0;
+
+    if (r->call.action == RP_ROLLOUTS_CREATE || r->call.action == RP_ROLLOUTS_DROP)
+        return core_client_call_there(self, do_call, &r->base, timeout_ms);
+    return core_call_server(do_call, &r->base, flags, timeout_ms);
 }
 
 PyObject *core_client_rollouts(core_client *self, PyObject *const *args, Py_ssize_t count)

@@ -191,7 +191,8 @@ int core_call_server(core_call call, core_request *request, int flags, int64_t t
     assert(atomic_load(&request->refs) == 1);
     for (;;) {
         if (call_once(call, request, flags, until_ns, &patience, &status, &err) != 0) return -1;
-        if (status != RP_UNAVAILABLE || !(flags & CORE_CALL_PATIENT)) break;
+        if (status != RP_UNAVAILABLE || !(flags & CORE_CALL_PATIENT) || request->is_final)
+            break;
         if (rp_now_ns() >= until_ns) {
             status = err.code = RP_DEADLINE;
             break;

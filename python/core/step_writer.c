@@ -60,7 +60,7 @@ static PyObject *step_writer_new(PyTypeObject *type, PyObject *args, PyObject *k
     PyObject *client, *timeout = Py_None;
     int longest, chunk = 0, delta = 0;
     Py_ssize_t in_flight = 0;
-    int64_t timeout_ms;
+    int64_t timeout_ms, begun_ns;
     step_writer *self;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!i|$ipnO", names, &core_Client, &client,
@@ -79,6 +79,7 @@ static PyObject *step_writer_new(PyTypeObject *type, PyObject *args, PyObject *k
                                           .chunk_length = chunk,
                                           .delta = delta != 0,
                                           .max_in_flight = (size_t)in_flight};
+    begun_ns = rp_now_ns();
     /* Not repeated in slices, since at its deadline the call succeeds without the signatures.
      */
     if (core_call_server(do_open, &o->base, 0, timeout_ms) != 0) {
@@ -94,6 +95,7 @@ static PyObject *step_writer_new(PyTypeObject *type, PyObject *args, PyObject *k
     self->writer = o->writer;
     o->writer = NULL;
     core_request_drop(&o->base);
+    self->checked.waited_ns = rp_now_ns() - begun_ns;
     self->process = getpid();
     self->longest = longest;
     Py_INCREF(client);
@@ -427,9 +429,11 @@ static int create_locked(step_writer *self, creation *c, int64_t timeout_ms)
     rp_status status;
 
     c->self = self;
+    if (check_item(self, c) != 0 || core_names_check(&self->checked, &names, timeout_ms) != 0)
+        return -1;
     /* Not `quick`: the signature of a table may have to be requested from the server. */
-    if (check_item(self, c) != 0 || core_names_check(&self->checked, &names, timeout_ms) != 0 ||
-        core_wait(do_create, c, core_left_ms(until_ns), NULL, false, &status, &err) != 0)
+    if (core_wait_after(self->checked.waited_ns, do_create, c, core_left_ms(until_ns), false,
+                        &status, &err) != 0)
         return -1;
     if (status == RP_OK) return 0;
     /* The text begins with the table, too. */
@@ -449,8 +453,13 @@ static int flush_locked(step_writer *self, core_call call, int64_t timeout_ms)
     rp_error err = {0};
     rp_status status;
 
-    if (core_wait(call, self, timeout_ms, NULL, false, &status, &err) != 0) return -1;
-    if (status == RP_OK) return 0;
+    if (core_wait_after(self->checked.waited_ns, call, self, timeout_ms, false, &status,
+                        &err) != 0)
+        return -1;
+    if (status == RP_OK) {
+        self->checked.waited_ns = 0;
+        return 0;
+    }
     core_raise(status, &err);
     return -1;
 }

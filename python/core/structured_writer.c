@@ -15,6 +15,7 @@
 #include "step.h"
 #include "store.h"
 
+#include <structmember.h>
 #include <unistd.h>
 
 typedef struct pattern_writer {
@@ -29,8 +30,9 @@ typedef struct pattern_writer {
     PyObject *other;     /* the latest structure that differs but has no other names, or NULL */
     PyObject *names;     /* a tuple of the paths of the structure's leaves */
     Py_ssize_t leaf_count;
-    rp_spec *columns; /* of each leaf; V3 */
-    bool *used;       /* for each column, whether a pattern uses it: RP_MAX_COLUMNS flags */
+    rp_spec *columns;    /* of each leaf; V3 */
+    bool *used;          /* for each column, whether a pattern uses it: RP_MAX_COLUMNS flags */
+    long long waited_ns; /* for signatures, since the last flush that succeeded */
 } pattern_writer;
 
 /* Makes the object. Takes the C writer and `used`. */
@@ -522,9 +524,10 @@ static PyObject *wait_for(pattern_writer *self, core_call call, flushing *f, PyO
     if (core_timeout_ms(timeout, &timeout_ms) != 0 || enter(self, &timeout_ms) != 0)
         return NULL;
     f->self = self;
-    failed = core_wait(call, f, timeout_ms, NULL, false, &status, &err);
+    failed = core_wait_after(self->waited_ns, call, f, timeout_ms, false, &status, &err);
     core_guard_leave(&self->guard);
     if (failed) return NULL;
+    if (status == RP_OK) self->waited_ns = 0;
     if (status != RP_OK) return core_raise(status, &err);
     Py_RETURN_NONE;
 }
@@ -578,6 +581,12 @@ static PyObject *batch_environments(pattern_writer *self, void *closure)
 #define WITH_KEYWORDS(function) CORE_METHOD(function), METH_VARARGS | METH_KEYWORDS
 #define FAST(function) CORE_METHOD(function), METH_FASTCALL
 
+static PyMemberDef writer_members[] = {
+    {"waited_ns", T_LONGLONG, offsetof(pattern_writer, waited_ns), 0,
+     "How long requests of signatures have waited in vain: a flush that waits counts it."},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyMethodDef structured_methods[] = {
     {"append", FAST(structured_append),
      "append($self, data, partial_step=False, timeout=None, /)\n--\n\n"
@@ -600,6 +609,7 @@ PyTypeObject core_StructuredWriter = {
     .tp_doc = "StructuredWriter(client, patterns, *, chunk_length=0, max_items=0, "
               "max_bytes=0)\n--\n\nMakes items by patterns.",
     .tp_methods = structured_methods,
+    .tp_members = writer_members,
     .tp_getset = structured_getset,
     .tp_new = structured_new,
 };
@@ -624,6 +634,7 @@ PyTypeObject core_BatchWriter = {
     .tp_doc = "BatchWriter(client, environments, patterns, *, chunk_length=0, max_items=0, "
               "max_bytes=0)\n--\n\nMakes items by patterns, for N environments.",
     .tp_methods = batch_methods,
+    .tp_members = writer_members,
     .tp_getset = batch_getset,
     .tp_new = batch_new,
 };

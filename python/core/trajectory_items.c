@@ -318,6 +318,8 @@ static PyObject *create(new_item *item, PyObject *table)
     err.code = RP_OK;
     core_names_question names = {w->client, table, item->table, item->structure, false};
     if (w->validates && core_names_check(&w->checked, &names, -1) < 0) return NULL;
+    w->state->waited_ns += w->checked.waited_ns;
+    w->checked.waited_ns = 0;
     if (!is_known) {
         int has = PySet_Contains(w->tables, table);
         if (has < 0) return NULL;

@@ -16,6 +16,16 @@ core_patience core_patience_begin(void)
     return (core_patience){.since_ns = now_ns, .warn_ns = now_ns + first_warning_ns};
 }
 
+core_patience core_patience_after(int64_t waited_ns)
+{
+    core_patience p = core_patience_begin();
+
+    assert(waited_ns >= 0);
+    p.since_ns -= waited_ns;
+    p.warn_ns = p.since_ns + (waited_ns < first_warning_ns ? first_warning_ns : 3 * waited_ns);
+    return p;
+}
+
 bool core_patience_is_over(const core_patience *p)
 {
     return rp_now_ns() >= p->warn_ns;
@@ -61,16 +71,10 @@ static int warn(core_patience *p, core_explain explain, void *arg, const rp_erro
     return core_patience_warn(p, why);
 }
 
-int core_wait(core_call call, void *arg, int64_t timeout_ms, core_explain explain, bool quick,
-              rp_status *status, rp_error *err)
+/* The loop of a wait whose `patience` has begun. */
+static int wait_on(core_patience patience, core_call call, void *arg, int64_t until_ns,
+                   core_explain explain, rp_status *status, rp_error *err)
 {
-    assert(call != NULL && status != NULL);
-    if (quick) {
-        *status = call(arg, rp_wait_none(), err);
-        if (*status != RP_DEADLINE || timeout_ms == 0) return 0;
-    }
-    int64_t until_ns = core_until_ns(timeout_ms);
-    core_patience patience = core_patience_begin();
     for (;;) {
         rp_wait wait = {until_ns == RP_NOW ? RP_NOW : slice_end(until_ns), NULL};
         Py_BEGIN_ALLOW_THREADS
@@ -82,6 +86,30 @@ int core_wait(core_call call, void *arg, int64_t timeout_ms, core_explain explai
         if (core_patience_is_over(&patience) && warn(&patience, explain, arg, err) < 0)
             return -1;
     }
+}
+
+int core_wait(core_call call, void *arg, int64_t timeout_ms, core_explain explain, bool quick,
+              rp_status *status, rp_error *err)
+{
+    assert(call != NULL && status != NULL);
+    if (quick) {
+        *status = call(arg, rp_wait_none(), err);
+        if (*status != RP_DEADLINE || timeout_ms == 0) return 0;
+    }
+    return wait_on(core_patience_begin(), call, arg, core_until_ns(timeout_ms), explain, status,
+                   err);
+}
+
+int core_wait_after(int64_t waited_ns, core_call call, void *arg, int64_t timeout_ms,
+                    bool quick, rp_status *status, rp_error *err)
+{
+    assert(call != NULL && status != NULL);
+    if (quick) {
+        *status = call(arg, rp_wait_none(), err);
+        if (*status != RP_DEADLINE || timeout_ms == 0) return 0;
+    }
+    return wait_on(core_patience_after(waited_ns), call, arg, core_until_ns(timeout_ms), NULL,
+                   status, err);
 }
 
 void core_sampler_why(rp_sampler *sampler, int64_t timeout_ms, char *text, size_t size)

@@ -81,7 +81,7 @@ int writer_wait(writer_state *state, core_call call, void *arg, int64_t timeout_
                 rp_status *status, rp_error *err)
 {
     int64_t until_ns = timeout_ms < 0 ? RP_FOREVER : rp_wait_ms(timeout_ms).until_ns;
-    core_patience patience = core_patience_begin();
+    core_patience patience = core_patience_after(state->waited_ns);
     for (;;) {
         if (writer_enter(state) < 0) return -1;
         Py_BEGIN_ALLOW_THREADS
@@ -90,6 +90,7 @@ int writer_wait(writer_state *state, core_call call, void *arg, int64_t timeout_
         *status = call(arg, wait, err);
         Py_END_ALLOW_THREADS
         writer_leave(state);
+        if (*status == RP_OK) state->waited_ns = 0;
         if (*status != RP_DEADLINE) return 0;
         if (PyErr_CheckSignals() < 0) return -1;
         if (until_ns == RP_NOW || rp_now_ns() >= until_ns) return 0;

@@ -26,6 +26,7 @@ typedef struct writer_state {
     unsigned long inside; /* the thread that has acquired the writer */
     int waiters;          /* threads that wait to acquire it */
     pid_t pid;            /* the process that made the writer */
+    int64_t waited_ns;    /* for signatures, since the last wait that succeeded */
     PyObject *strings;    /* a dict from cell to its array of strings, or NULL: see cell.c */
 } writer_state;
 

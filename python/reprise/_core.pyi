@@ -307,6 +307,7 @@ class TrajectoryWriter:
     def _configure(self, *args: Any) -> Any: ...
 
 class StructuredWriter:
+    waited_ns: int
     def __init__(
         self,
         client: Client,
@@ -326,6 +327,7 @@ class StructuredWriter:
     def close(self) -> int: ...
 
 class BatchWriter:
+    waited_ns: int
     def __init__(
         self,
         client: Client,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Iterator
 if TYPE_CHECKING:
     import logging
 
-__all__ = ["CLOSED_EARLY", "Patience", "logger", "say_dropped", "say_waiting", "saying"]
+__all__ = ["CLOSED_EARLY", "Patience", "logger", "say_dropped", "say_left_out", "say_waiting", "saying"]
 
 CLOSED_EARLY = "closed without flush()"  # why a writer drops items
 _FIRST_S = 2.0  # the first warning about a wait
@@ -47,6 +47,11 @@ def say_waiting(seconds: float, reason: str) -> None:
     logger().warning("still waiting after %.0f s: %s", seconds, reason)
 
 
+def say_left_out(calls: int, reason: str) -> None:
+    """Logs that calls to all shards have left one out. The C extension calls it."""
+    logger().warning("%s left out a shard: %s", "a call" if calls == 1 else f"{calls} calls", reason)
+
+
 class Patience:
     """A wait in slices. It is logged as those of the C extension are."""
 
@@ -56,6 +61,10 @@ class Patience:
     def begin(self) -> None:
         self._since = time.monotonic()
         self._warn = _FIRST_S
+
+    def slice(self, most: float) -> float:
+        """Returns `most` seconds, or less so that a warning is not late."""
+        return min(most, max(0.001, self._warn - (time.monotonic() - self._since)))
 
     def check(self, reason: object) -> None:
         waited = time.monotonic() - self._since

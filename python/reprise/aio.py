@@ -45,7 +45,7 @@ from reprise.aio_rollouts import AsyncRollouts
 from reprise.batch import Batch
 from reprise.client import _SAMPLES_AHEAD, Client
 from reprise.replay_sample import ReplaySample, SampleInfo
-from reprise.rollouts import Rollouts
+from reprise.rollouts import RolloutOptions, Rollouts
 
 if TYPE_CHECKING:
     from typing_extensions import Literal, Unpack
@@ -117,13 +117,13 @@ class AsyncClient:
         check_seconds("timeout", timeout)
         stopped = threading.Event()
         until = None if timeout is None else time.monotonic() + timeout
+        patience = _log.Patience()
 
         def work() -> Any:
-            patience = _log.Patience()
             while True:
                 left = _SLICE_S if until is None else until - time.monotonic()
                 try:
-                    return call(max(0.001, min(_SLICE_S, left)))
+                    return call(max(0.001, patience.slice(min(_SLICE_S, left))))
                 except errors.DeadlineExceededError as e:
                     if stopped.is_set() or (until is not None and time.monotonic() >= until):
                         raise
@@ -154,7 +154,8 @@ class AsyncClient:
 
         slice_s = _SLICE_S if timeout is None else min(_SLICE_S, timeout)
         insert = self.client._insert
-        await self._run(lambda: insert(data, priorities, slice_s, go_on), stopped.set)
+        patience = _log.Patience()
+        await self._run(lambda: insert(data, priorities, slice_s, go_on, patience), stopped.set)
 
     @overload
     def sample(
@@ -309,7 +310,7 @@ class AsyncClient:
         self,
         name: str,
         *,
-        create: Optional[Mapping[str, Any]] = None,
+        create: Optional[RolloutOptions] = None,
         timeout: Optional[float] = 30.0,
     ) -> AsyncRollouts:
         """`Client.rollouts`: a buffer for training language models."""

@@ -24,7 +24,7 @@ import threading
 from typing import Any, Callable, Dict, Mapping, Optional, Protocol, Tuple, Type, TypeVar, Union
 
 from reprise import errors
-from reprise.rollouts import Batch, Drawn, Group, Put, Rollouts
+from reprise.rollouts import Batch, Drawn, PeekedGroup, Put, Rollouts
 
 __all__ = ["AsyncBatch", "AsyncRollouts"]
 
@@ -195,7 +195,7 @@ class AsyncRollouts:
         """`Rollouts.renew`."""
         await self._call(lambda left: self.rollouts.renew(lease, ttl, timeout=left), timeout)
 
-    async def peek(self, group: str, *, timeout: Optional[float] = 30.0) -> Tuple[str, Optional[Group]]:
+    async def peek(self, group: str, *, timeout: Optional[float] = 30.0) -> Tuple[str, Optional[PeekedGroup]]:
         """`Rollouts.peek`."""
         return await self._call(lambda left: self.rollouts.peek(group, timeout=left), timeout)
 

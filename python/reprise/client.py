@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from reprise.dataset import Dataset, DatasetOptions
     from reprise.rate_limiters import RateLimiter
-    from reprise.rollouts import Rollouts
+    from reprise.rollouts import RolloutOptions, Rollouts
     from reprise.table import Table
 
 __all__ = ["Client", "Writer"]
@@ -66,12 +66,14 @@ _MOST_STEPS = 2**31 - 1
 
 
 def _flush(
-    writer: _core.StepWriter, timeout: Optional[float], go_on: Callable[[], bool]
+    writer: _core.StepWriter,
+    timeout: Optional[float],
+    go_on: Callable[[], bool],
+    patience: _log.Patience,
 ) -> None:
-    patience = _log.Patience()
     while True:
         try:
-            return writer.flush(timeout)
+            return writer.flush(None if timeout is None else patience.slice(timeout))
         except errors.DeadlineExceededError as e:
             if not go_on():
                 raise
@@ -149,6 +151,7 @@ class Client(Connection):
         priorities: Mapping[str, float],
         timeout: Optional[float],
         go_on: Callable[[], bool],
+        patience: Optional[_log.Patience] = None,
     ) -> None:
         """Inserts an item. After each `timeout`, waits as long again if `go_on()` is true."""
         client = self._client
@@ -166,11 +169,12 @@ class Client(Connection):
             left = None if deadline is None else max(deadline - time.monotonic(), shortest)
             try:
                 fits = writer.insert(data, priorities, left)
-            except errors.DeadlineExceededError:
-                if not go_on():
+            except errors.DeadlineExceededError as e:
+                if patience is None or not go_on():
                     raise
                 fits = True
-                _flush(writer, timeout, go_on)
+                patience.check(e)
+                _flush(writer, timeout, go_on, patience)
             if not fits:
                 tried.append(writer)  # its steps have other shapes
         self._inserters[:0] = tried
@@ -578,18 +582,28 @@ class Client(Connection):
         """Resumes paused inserts, samples or both."""
         self._client.resume(table, _side(sides), timeout)
 
-    def rollouts(self, name: str, *, create: Optional[Mapping[str, Any]] = None) -> Rollouts:
+    def rollouts(
+        self,
+        name: str,
+        *,
+        create: Optional[RolloutOptions] = None,
+        timeout: Optional[float] = 30.0,
+    ) -> Rollouts:
         """Returns the rollouts of that name, a buffer for training language models.
 
         Args:
           name: of the rollouts.
           create: makes the rollouts with these options (`Rollouts.create`), unless there are some of
             that name already. None: does not ask the server.
+          timeout: seconds to wait for the server, with `create`.
+
+        Raises:
+          DeadlineExceededError: no server answered in time.
         """
         from reprise.rollouts import Rollouts
 
         found = Rollouts(self, name)
-        return found if create is None else found.create(exist_ok=True, **create)
+        return found if create is None else found.create(exist_ok=True, timeout=timeout, **create)
 
 
 def _side(sides: str) -> int:

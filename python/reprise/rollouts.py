@@ -27,6 +27,7 @@ import enum
 from typing import (
     Any,
     Dict,
+    Iterable,
     Iterator,
     List,
     Mapping,
@@ -35,6 +36,7 @@ from typing import (
     Sequence,
     Tuple,
     Type,
+    TypedDict,
     Union,
 )
 
@@ -45,7 +47,8 @@ from reprise._check import whole_number
 from reprise._log import logger
 from reprise.connection import core_client
 
-__all__ = ["Batch", "Drawn", "Group", "Item", "Part", "Put", "Ragged", "Rollouts", "names"]
+__all__ = ["Batch", "Drawn", "Group", "Item", "Part", "PeekedGroup", "Put", "Ragged",
+           "RolloutOptions", "Rollouts", "names"]
 
 
 class _Action(enum.IntEnum):
@@ -77,6 +80,21 @@ _CHOICES = {"staleness": _STALENESS, "full": _FULL, "order": _ORDER}
 _NUMBERS = {"group_size": 1, "max_staleness": -1, "groups_per_version": 0, "first_version": 0,
             "max_groups": 1, "max_bytes": 1}
 _MOST_32, _MOST_63 = 2**32 - 1, 2**63 - 1
+
+
+class RolloutOptions(TypedDict, total=False):
+    """The options of `Rollouts.create`, which describes them."""
+
+    group_size: int
+    max_staleness: int
+    staleness: str  # "drop" or "wait"
+    groups_per_version: int
+    first_version: int
+    max_groups: int
+    max_bytes: int
+    full: str  # "wait" or "evict"
+    order: str  # "fifo", "lifo" or "freshest"
+    consumers: Mapping[str, Sequence[str]]
 
 
 class Put(NamedTuple):
@@ -135,7 +153,16 @@ class Item(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A group of a draw. After `peek`, an item that was not put yet is None."""
+    """A group of a draw."""
+
+    name: str
+    items: List[Item]
+    first_version: int
+    last_version: int
+
+
+class PeekedGroup(NamedTuple):
+    """A group as `peek` finds it. An item that was not put yet is None."""
 
     name: str
     items: List[Optional[Item]]
@@ -157,8 +184,7 @@ class Part:
     def items(self) -> List[Item]:
         """The items, group by group."""
         size = self._draw.group_size
-        found = [_item(self._draw, at // size, at % size) for at in range(self._first, self._last)]
-        return [item for item in found if item is not None]
+        return _items((self._draw, at // size, at % size) for at in range(self._first, self._last))
 
     def ragged(self, name: str) -> Ragged:
         """Returns the rows of a column of all items, one after another, and where each item begins.
@@ -241,10 +267,19 @@ def _item(draw: _core.RolloutDraw, group: int, index: int) -> Optional[Item]:
     return None if found is None else Item(found[2], found[0], found[1])
 
 
+def _items(places: Iterable[Tuple[_core.RolloutDraw, int, int]]) -> List[Item]:
+    return [item for item in (_item(*place) for place in places) if item is not None]
+
+
 def _group(draw: _core.RolloutDraw, at: int) -> Group:
     name, first, last, _ = draw.group(at)
-    items = [_item(draw, at, index) for index in range(draw.group_size)]
-    return Group(name, items, first, last)
+    return Group(name, _items((draw, at, index) for index in range(draw.group_size)), first, last)
+
+
+def _peeked(draw: _core.RolloutDraw) -> PeekedGroup:
+    name, first, last, _ = draw.group(0)
+    items = [_item(draw, 0, index) for index in range(draw.group_size)]
+    return PeekedGroup(name, items, first, last)
 
 
 def _array(value: Any) -> Tuple[Any, bool]:
@@ -260,6 +295,9 @@ def _array(value: Any) -> Tuple[Any, bool]:
 
 
 def _columns(columns: Mapping[str, Any]) -> List[Tuple[str, Any, bool]]:
+    if not isinstance(columns, Mapping):
+        raise TypeError(f"columns must be a dict from name to array, as in {{'tokens': tokens}}, got "
+                        f"{type(columns).__name__}")
     return [(str(name), *_array(value)) for name, value in columns.items()]
 
 
@@ -334,6 +372,10 @@ class Rollouts:
     All methods may be called from any thread. `timeout` bounds a call in seconds; None: it waits as
     long as it has to. A call that waits can be interrupted with Ctrl-C, and says after 2 s what it
     waits for. After `DeadlineExceededError` nothing was changed, and its text has the reason.
+
+    While no server can be reached, calls wait for one. If the connection breaks during a call, the
+    call is repeated. The exceptions are `draw` and `release`, which raise `StatusError` then: a second
+    draw would lease other groups.
     """
 
     def __init__(self, client: Any, name: str) -> None:
@@ -473,12 +515,12 @@ class Rollouts:
         """Makes a lease end `ttl` seconds from now."""
         self._call(_Action.RENEW, timeout, lease=int(lease), ttl=_ns("ttl", ttl))
 
-    def peek(self, group: str, *, timeout: Optional[float] = 30.0) -> Tuple[str, Optional[Group]]:
+    def peek(self, group: str, *, timeout: Optional[float] = 30.0) -> Tuple[str, Optional[PeekedGroup]]:
         """Returns what has become of a group, such as "partial" or "acknowledged", and the group if
         it is there."""
         result = self._call(_Action.PEEK, timeout, group=group)
         draw = result.get("draw")
-        return result["fate"], None if draw is None else _group(draw, 0)
+        return result["fate"], None if draw is None else _peeked(draw)
 
     def set_cursor(self, name: str, data: bytes, *, timeout: Optional[float] = None) -> None:
         """Stores bytes under a name, such as the position of a data loader. Checkpoints save them

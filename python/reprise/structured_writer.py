@@ -222,8 +222,11 @@ class StructuredWriter:
         self._append = self._check_and_append
 
     def _check_and_append(self, data: Any, partial_step: bool, timeout: Optional[float]) -> None:
+        begun = time.monotonic_ns()
         if self._check.passes(data, timeout):
             self._append = self._writer.append
+        else:
+            self._writer.waited_ns += time.monotonic_ns() - begun
         self._writer.append(data, partial_step, timeout)
 
     def append(
@@ -343,8 +346,11 @@ class BatchWriter:
         self._append_batch = self._check_and_append
 
     def _check_and_append(self, data: Any, ends: Any, timeout: Optional[float]) -> None:
+        begun = time.monotonic_ns()
         if self._check.passes(data, timeout):
             self._append_batch = self._writer.append_batch
+        else:
+            self._writer.waited_ns += time.monotonic_ns() - begun
         self._writer.append_batch(data, ends, timeout)
 
     @property

@@ -110,6 +110,9 @@ def _open(store: _core.Store, storage: Mapping[str, Any], run_bytes: int) -> _co
         except errors.StatusError as e:
             if "it is saved with sampler" in str(e):
                 e.args = (f"{e}; Storage(path, accept_changes=True) keeps the items",)
+            elif e.code == "DATA_LOSS":
+                e.args = (f"{e}; reprise data verify lists the damage, Storage(path, salvage=True) loads "
+                          "what can be read",)
             raise
 
 

@@ -221,6 +221,19 @@ static void fill_limits(rp_client_options *o)
     if (o->batch_bytes == 0) o->batch_bytes = (size_t)1 << 30;
 }
 
+/* Refuses an address that is given twice: its server would count as two shards. The addresses
+ * of a name are not compared, since nobody has written them. */
+static rp_status refuse_twice(const rp_address_list *list, const char *addresses, rp_error *err)
+{
+    if (strstr(addresses, "dns:") != NULL) return RP_OK;
+    for (size_t i = 0; i < list->count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(list->shards[i].text, list->shards[k].text) == 0)
+                return rp_fail(err, RP_INVALID, "address '%s' is given twice",
+                               list->shards[i].text);
+    return RP_OK;
+}
+
 static rp_status new_client(rp_store *store, const char *addresses,
                             const rp_client_options *options, rp_client **out, rp_error *err)
 {
@@ -246,6 +259,7 @@ static rp_status new_client(rp_store *store, const char *addresses,
     st = take_strings(client, o, err);
     if (st == RP_OK && store == NULL)
         st = rp_address_list_parse(&client->alloc, addresses, &client->addresses, err);
+    if (st == RP_OK && store == NULL) st = refuse_twice(&client->addresses, addresses, err);
     if (st == RP_OK) st = rp_client_get_live(client, &live, err);
     if (st != RP_OK) {
         rp_client_free(client);

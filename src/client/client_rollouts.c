@@ -86,13 +86,15 @@ static bool waits_on(const rp_rollouts_call *call, rp_wait wait, int64_t end_ns,
 
 /* Calls a method of the first shard. On RP_OK `*out` has the response, which the caller frees.
  * Takes the message. */
-static rp_status call_first(rp_client *client, const rp_unary_request *request, rp_wait wait,
-                            rp_unary **out, rp_error *err)
+static rp_status call_first(rp_client *client, rp_rollouts_call *call,
+                            const rp_unary_request *request, rp_wait wait, rp_unary **out,
+                            rp_error *err)
 {
     rp_status st = request->message->bad
                        ? rp_fail(err, RP_NO_RESOURCE, "out of memory for a request")
                        : rp_unary_call(client, request, 0, 1, wait, out, err);
 
+    call->is_sent = st == RP_OK && rp_unary_response_of(*out, 0)->is_reached;
     if (st == RP_OK) st = rp_unary_result(*out, err);
     return st;
 }
@@ -134,8 +136,9 @@ static rp_status apply_once(rp_client *client, rp_rollouts_call *call,
 
     rp_buf_init(&message, &client->alloc);
     rp_rollout_apply_write(&message, apply);
-    st = call_first(client, &(rp_unary_request){PATH "ApplyRollouts", &message, repeatable, 0},
-                    wait, &u, err);
+    st = call_first(client, call,
+                    &(rp_unary_request){PATH "ApplyRollouts", &message, repeatable, 0}, wait,
+                    &u, err);
     if (st == RP_OK) st = read_response(client, u, call, err);
     rp_unary_free(u);
     rp_buf_deinit(&message);
@@ -176,7 +179,8 @@ static rp_status create_remote(rp_client *client, rp_rollouts_call *call, rp_wai
 
     rp_buf_init(&message, &client->alloc);
     rp_rollout_create_write(&message, call->rollouts, call->options);
-    st = call_first(client, &(rp_unary_request){PATH "CreateRollouts", &message, false, false},
+    st = call_first(client, call,
+                    &(rp_unary_request){PATH "CreateRollouts", &message, false, false},
                     answer_wait(wait), &u, err);
     rp_unary_free(u);
     rp_buf_deinit(&message);
@@ -204,7 +208,7 @@ static rp_status names_remote(rp_client *client, rp_rollouts_call *call, rp_wait
 
     rp_buf_init(&message, &client->alloc);
     rp_rollout_names_write(&message, &names);
-    st = call_first(client,
+    st = call_first(client, call,
                     &(rp_unary_request){path_of(call->action), &message,
                                         call->action != RP_ROLLOUTS_DROP, false},
                     answer_wait(wait), &u, err);
@@ -454,6 +458,7 @@ rp_status rp_client_rollouts(rp_client *client, rp_rollouts_call *call, rp_wait 
     call->current_version = 0;
     call->removed = 0;
     call->draw = NULL;
+    call->is_sent = false;
     if (st != RP_OK) return st;
     if (client->store != NULL) return call_local(client, call, wait, err);
     if (call->action == RP_ROLLOUTS_CREATE) return create_remote(client, call, wait, err);

@@ -547,6 +547,17 @@ static void fit_to_disk(rp_durable *d)
     if (d->options.segment_bytes > most) d->options.segment_bytes = most;
 }
 
+/* Puts the directory before the text of an error, which names a file or a record in it. */
+static void name_directory(const char *directory, rp_error *err)
+{
+    rp_error why;
+
+    if (err == NULL) return;
+    why = *err;
+    (void)rp_fail(err, why.code, "%s: %s", directory, why.text);
+    if (strstr(err->text, why.text) == NULL) *err = why; /* there is no room for both */
+}
+
 rp_status rp_durable_open(const rp_durable_options *options, rp_store *store, rp_durable **out,
                           rp_error *err)
 {
@@ -564,6 +575,7 @@ rp_status rp_durable_open(const rp_durable_options *options, rp_store *store, rp
         strlen(absolute) < sizeof d->directory)
         memcpy(d->directory, absolute, strlen(absolute) + 1);
     if (st == RP_OK) st = start(d, err);
+    if (st == RP_CORRUPT) name_directory(d->directory, err);
     if (st != RP_OK) {
         (void)stop(d, NULL);
         return st;

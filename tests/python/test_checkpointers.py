@@ -250,3 +250,18 @@ def test_a_missing_fallback_checkpoint_is_refused(tmp_path):
     with pytest.raises(reprise.StatusError) as error:
         serve(checkpointer=made)
     assert error.value.code == "NOT_FOUND"
+
+
+def test_the_error_of_damaged_data_names_the_directory_and_what_to_do(tmp_path):
+    directory = tmp_path / "data"
+    with serve(storage=directory) as server:
+        server.localhost_client().insert([1.0], {"q": 1.0})
+    for path in (directory / "manifest").iterdir():
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    with pytest.raises(reprise.StatusError) as raised:
+        serve(storage=directory)
+    text = str(raised.value)
+    assert text.startswith(f"{directory}: ") and raised.value.code == "DATA_LOSS"
+    assert "reprise data verify lists the damage, Storage(path, salvage=True) loads what" in text

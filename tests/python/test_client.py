@@ -760,3 +760,22 @@ def test_many_tables_are_counted():
     with reprise.Server([table(name) for name in names]) as server:
         with pytest.raises(reprise.NotFoundError, match=f"are: {names[0]}, .* and [0-9]+ more$"):
             server.localhost_client().reset("zz")
+
+
+def test_a_shard_that_was_left_out_is_logged(caplog):
+    server = reprise.Server([table("t")])
+    with socket.socket() as nobody:
+        nobody.bind(("localhost", 0))
+        dead = f"localhost:{nobody.getsockname()[1]}"  # bound, but it does not listen
+        client = Client([dead, f"localhost:{server.port}"], transport="tcp")
+        for call in (client.reset, client.pause_table, client.resume_table, client.reset):
+            call("t")
+        client.update_priorities("t", [1], [1.0])
+    said = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
+    assert len(said) == 1 and said[0].startswith(f"a call left out a shard: {dead}: "), said
+    server.stop()
+
+
+def test_alter_table_needs_a_change(serve):
+    with pytest.raises(ValueError, match="nothing is to be altered: give max_size, max_bytes"):
+        serve().alter_table("t")

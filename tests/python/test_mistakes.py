@@ -44,6 +44,7 @@ def test_a_directory_of_another_server(tmp_path):
     ("localhost:abc", "the port must be a number from 1 to 65535"),
     ("localhost:99999", "the port must be a number from 1 to 65535"),
     ("localhost:8000,localhost", "a port is missing"),
+    ("localhost:8000,localhost:8000", "address 'localhost:8000' is given twice"),
     ("dns:localhost", "a port is missing"),
     ("::1:8000", r"\[v6\]:port"),
 ])

@@ -341,3 +341,60 @@ def test_creating_waits_for_a_server_as_long_as_its_timeout():
     for call in (rollouts.create, rollouts.drop, rollouts.info):
         with pytest.raises(errors.DeadlineExceededError, match="localhost:1: "):
             call(timeout=0.3)
+
+
+CALLS_OF_ROLLOUTS = {
+    "reserve": lambda r: r.reserve("new", timeout=0.3),
+    "put": lambda r: r.put("new", 0, {"a": np.ones(2)}, version=0, timeout=0.3),
+    "update": lambda r: r.update("g", 0, {"b": np.ones(2)}, timeout=0.3),
+    "advance": lambda r: r.advance(1, timeout=0.3),
+    "abort": lambda r: r.abort("g", timeout=0.3),
+    "draw": lambda r: r.draw(1, timeout=0.3),
+    "ack": lambda r: r.ack(1, timeout=0.3),
+    "release": lambda r: r.release(1, timeout=0.3),
+    "renew": lambda r: r.renew(1, 60, timeout=0.3),
+    "peek": lambda r: r.peek("g", timeout=0.3),
+    "set_cursor": lambda r: r.set_cursor("c", b"1", timeout=0.3),
+    "cursor": lambda r: r.cursor("c", timeout=0.3),
+    "info": lambda r: r.info(timeout=0.3),
+    "configure": lambda r: r.configure(max_staleness=1, timeout=0.3),
+    "create": lambda r: r.create(timeout=0.3),
+    "drop": lambda r: r.drop(timeout=0.3),
+    "rollouts": lambda r: r.client.rollouts("x", create={}, timeout=0.3),
+    "names": lambda r: reprise.rollouts.names(r.client, timeout=0.3),
+}
+
+
+@pytest.mark.parametrize("name", CALLS_OF_ROLLOUTS)
+def test_calls_wait_for_a_server_that_is_away(name):
+    rollouts = reprise.Client("localhost:1").rollouts("x")
+    with pytest.raises(reprise.DeadlineExceededError, match="localhost:1: Connection refused"):
+        CALLS_OF_ROLLOUTS[name](rollouts)
+
+
+def test_calls_go_on_with_the_next_server(tmp_path):
+    def serve(port):
+        return reprise.Server([reprise.Table.queue("queue", max_size=1)], port=port, where="child",
+                              storage=str(tmp_path / "data"))
+
+    first = serve(None)
+    port = first.port
+    rollouts = reprise.Client(f"localhost:{port}").rollouts("x", create=dict(group_size=1))
+    first.stop()
+    done = {}
+    threads = [threading.Thread(target=target) for target in (
+        lambda: done.update(put=rollouts.put("g", 0, {"a": np.ones(2)}, version=0, timeout=240)),
+        lambda: done.update(draw=rollouts.draw(1, timeout=240)))]
+    for thread in threads:
+        thread.start()
+    second = serve(port)
+    for thread in threads:
+        thread.join()
+    second.stop()
+    assert done["put"].fate == "complete"
+    assert [group.name for group in done["draw"]] == ["g"]
+
+
+def test_the_columns_of_a_put_are_a_dict(rollouts):
+    with pytest.raises(TypeError, match="columns must be a dict from name to array.*got ndarray"):
+        rollouts.put("g", 0, np.ones(2), version=0)

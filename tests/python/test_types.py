@@ -44,6 +44,11 @@ with client.trajectory_writer(1) as writer:
     reveal_type(writer.history["obs"]["pixels"][-1])  # TrajectoryColumn
     reveal_type(writer.history[-1:])  # TrajectoryColumn
     reveal_type(writer.history.obs)  # Any
+client.rollouts("r", create=dict(group_size=2, consumers={"trainer": ["tokens"]}), timeout=1)
+client.rollouts("r", create=dict(group_sise=2))  # incompatible type
+for group in client.rollouts("r").draw(1):
+    for each in group.items:
+        reveal_type(each.columns["a"])  # Any
 
 async def main() -> None:
     async for item in aio.AsyncClient(client).sample("t", emit_timesteps=False):

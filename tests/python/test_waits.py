@@ -267,3 +267,35 @@ def test_a_timeout_is_a_number_of_seconds(call, timeout, error, text):
     with reprise.Server([reprise.Table.queue("t", 10)]) as server:
         with pytest.raises(error, match=text):
             call(server.localhost_client(), timeout)
+
+
+def test_the_wait_of_a_writer_begins_with_its_constructor(monkeypatch):
+    """A writer waits for the signatures of its tables first. The log counts that time, too."""
+    said = []
+    begun = 0.0
+
+    def say_waiting(seconds, reason):
+        said.append((seconds, time.monotonic() - begun))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reprise._log, "say_waiting", say_waiting)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = reprise.Client(f"localhost:{listener.getsockname()[1]}")
+        writer = reprise._core.StepWriter(client._client, 1, timeout=1.5)
+        writer.append([1.0])
+        begun = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            writer.create_item("t", 1, 1.0)
+            writer.flush()
+        step = {"a": np.zeros(1)}
+        pattern = reprise.structured_writer.pattern_from_transform(
+            reprise.structured_writer.create_reference_step(step), lambda ref: {"a": ref["a"][-1:]})
+        config = reprise.structured_writer.create_config(pattern, "t", [])
+        patterns = client.structured_writer([config])
+        patterns.append(step)
+        begun = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            patterns.flush()
+    # The second number is the time of the calls that are logged: it would not be less.
+    assert len(said) == 2
+    assert all(counted > waited for counted, waited in said), said
