@@ -81,7 +81,7 @@ int writer_wait(writer_state *state, core_call call, void *arg, int64_t timeout_
                 rp_status *status, rp_error *err)
 {
     int64_t until_ns = timeout_ms < 0 ? RP_FOREVER : rp_wait_ms(timeout_ms).until_ns;
-    core_patience patience = core_patience_after(state->waited_ns);
+    core_patience patience = core_patience_after(state != NULL ? state->waited_ns : 0);
     for (;;) {
         if (writer_enter(state) < 0) return -1;
         Py_BEGIN_ALLOW_THREADS

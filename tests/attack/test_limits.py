@@ -96,9 +96,9 @@ def kept(count):
 
 # A limit, its value in the test, a request at the limit, a request one above it, and its method.
 EDGES = [
-    ("message_bytes", 1000, padded(m.one(1), 1000), padded(m.one(1), 1001), m.INSERT),
-    ("message_bytes", 1000, padded(m.mutate(), 1000), padded(m.mutate(), 1001), m.MUTATE),
-    ("message_bytes", 1000, padded(b"", 1000), padded(b"", 1001), m.INFO),
+    ("message_bytes", 5000, padded(m.one(1), 5000), padded(m.one(1), 5001), m.INSERT),
+    ("message_bytes", 5000, padded(m.mutate(), 5000), padded(m.mutate(), 5001), m.MUTATE),
+    ("message_bytes", 5000, padded(b"", 5000), padded(b"", 5001), m.INFO),
     ("chunk_bytes", 1000, m.insert([chunk_of(1000)], [m.item(1)]),
      m.insert([chunk_of(1001)], [m.item(1)]), m.INSERT),
     ("tensor_bytes", 1000, m.insert([tensors([600, 400])], [m.item(1)]),

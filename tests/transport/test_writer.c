@@ -461,7 +461,7 @@ static void a_signature_error_names_the_column(rp_test_transport *t)
     assert_fails(rp_trajectory_writer_create_item(
                      w, &(rp_new_item){strict, 1, &(rp_item_column){&ref, 1, false, NULL}, 1},
                      rp_test_soon(), NULL, &t->err),
-                 RP_INVALID, &t->err, "1 columns but the signature has 2");
+                 RP_INVALID, &t->err, "1 column but the signature has 2");
     rp_test_flush(t, w);
     rp_trajectory_writer_free(w);
     w = rp_test_writer(t, 4, 1);

@@ -278,7 +278,9 @@ static bool insert_arrays(insertion *in, outcome *o)
                bad_input(o);
     in->is_named = true;
     items = good ? (size_t)all.list[0].tensor.shape.dims[0] : 0;
-    for (size_t c = 0; c < all.count && good; c++) names[c] = all.order[c]->name;
+    for (size_t c = 0; c < all.count && good; c++) /* matched, so a file's name may differ */
+        names[c] = in->signature != NULL ? rp_signature_column(in->signature, c)->name
+                                         : all.order[c]->name;
     for (size_t i = 0; i < items && good; i++) {
         double priority = in->priority;
 

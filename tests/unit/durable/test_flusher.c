@@ -140,7 +140,8 @@ static void a_failed_call_of_either_thread_does_no_harm(void **state)
     (void)state;
     fill(&rig, disk, key);
     for (size_t e = 0; e < COUNT_OF(errors); e++)
-        for (uint64_t call = 1, failed = 1; failed > 0; call += rp_test_length(rp_test_step(8, 40), 120)) {
+        for (uint64_t call = 1, failed = 1; failed > 0;
+             call += rp_test_length(rp_test_step(8, 40), 120)) {
             rp_test_put_items(&rig, rp_test_rig_find(&rig, "t"), key += ITEMS, ITEMS, PAYLOAD);
             rp_sim_fail(disk,
                         &(rp_sim_fault){.call = rp_sim_calls(disk) + call, .error = errors[e]});
