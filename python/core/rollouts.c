@@ -113,15 +113,27 @@ static void on_wait(void *ctx, const char *why)
     core_request_explain(&r->base, why);
 }
 
+/* A second draw would lease other groups, and a second release would find no lease. The others
+ * would undo what another client did after the first. */
+static bool has_effect_again(const rp_rollouts_call *call)
+{
+    switch (call->action) {
+    case RP_ROLLOUTS_DRAW:
+    case RP_ROLLOUTS_RELEASE:
+    case RP_ROLLOUTS_ABORT:
+    case RP_ROLLOUTS_SET_CURSOR:
+    case RP_ROLLOUTS_CONFIGURE: return true;
+    case RP_ROLLOUTS_UPDATE: return call->replace;
+    default: return false;
+    }
+}
+
 static rp_status do_call(void *arg, rp_wait wait, rp_error *err)
 {
     rollouts_request *r = arg;
-    rp_rollouts_action action = r->call.action;
     rp_status st = rp_client_rollouts(r->client, &r->call, wait, err);
 
-    /* A second draw would lease other groups, and a second release would find no lease. */
-    r->base.is_final =
-        r->call.is_sent && (action == RP_ROLLOUTS_DRAW || action == RP_ROLLOUTS_RELEASE);
+    r->base.is_final = r->call.is_sent && has_effect_again(&r->call);
     return st;
 }
 

@@ -5,9 +5,9 @@
  * the writer keeps one nest, and returns it again if it is unchanged and no caller holds a
  * mutable part of it. This is checked each time, which is much cheaper than making a new nest.
  *
- * A dict of the nest has a type of its own, whose KeyError lists the columns. jax and optree
- * take such a dict for a leaf, so if one of them is imported, it is a plain dict. The dicts in
- * a tuple are always plain.
+ * A dict of the nest has a type of its own, whose KeyError lists the columns. jax, optree
+ * and torch take such a dict for a leaf, so if one of them is imported, it is a plain dict. The
+ * dicts in a tuple are always plain.
  *
  * Invariants:
  *   K1  structure and leaves are set together, and `leaves` has a history for each leaf;
@@ -49,11 +49,11 @@ static bool is_dict(PyObject *obj)
 /* True if a package is imported that takes only plain dicts for nests; -1 with an exception. */
 static int needs_plain_dicts(void)
 {
-    static const char *const packages[] = {"jax", "optree"};
-    static PyObject *names[2];
+    static const char *const packages[] = {"jax", "optree", "torch"};
+    static PyObject *names[3];
     PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
     int found = 0;
-    for (int i = 0; i < 2 && found == 0; i++) {
+    for (int i = 0; i < 3 && found == 0; i++) {
         if (names[i] == NULL) names[i] = PyUnicode_InternFromString(packages[i]);
         found = names[i] == NULL ? -1 : PyDict_Contains(modules, names[i]);
     }

@@ -20,7 +20,8 @@ core_patience core_patience_after(int64_t waited_ns)
 {
     core_patience p = core_patience_begin();
 
-    assert(waited_ns >= 0);
+    if (waited_ns < 0) waited_ns = 0; /* Python code may set it to any number */
+    if (waited_ns > INT64_MAX / 8) waited_ns = INT64_MAX / 8;
     p.since_ns -= waited_ns;
     p.warn_ns = p.since_ns + (waited_ns < first_warning_ns ? first_warning_ns : 3 * waited_ns);
     return p;

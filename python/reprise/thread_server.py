@@ -88,8 +88,10 @@ class ThreadServer:
             if durable is not None and self._final:
                 durable.checkpoint()
         finally:
-            self.store.close()  # ends all calls that wait
+            # First the connections, so that other processes wait for the server to come back. A
+            # writer takes the error of a closed table for final, and drops its items.
             self._server.stop(0)
+            self.store.close()  # ends the calls that wait in this process
             try:
                 if durable is not None:
                     with saying("the storage is being closed"):

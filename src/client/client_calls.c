@@ -536,6 +536,9 @@ static rp_status request_blocked(rp_client *client, const char *table, rp_client
              ? rp_fail(err, RP_NO_RESOURCE, "out of memory for a request")
              : rp_unary_call(client, &request, 0, client->addresses.count, wait, &u, err);
     if (st == RP_OK) st = rp_unary_result(u, err);
+    /* Rollouts are on the first server only. */
+    if (st == RP_NOT_FOUND && u != NULL && rp_unary_response_of(u, 0)->status == RP_OK)
+        st = RP_OK;
     for (size_t i = 0; st == RP_OK && i < rp_unary_count(u); i++) {
         const rp_unary_response *a = rp_unary_response_of(u, i);
 

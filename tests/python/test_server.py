@@ -603,6 +603,25 @@ def _has_ipv6():
         return False
 
 
+def test_items_of_other_clients_outlive_a_stop():
+    """An item that waits is not dropped when its server stops, and another one gets it."""
+    table = lambda size: reprise.Table("t", reprise.selectors.Fifo(), reprise.selectors.Fifo(), size,  # noqa: E731
+                                       reprise.rate_limiters.Queue(size))
+    server = reprise.Server([table(1)])
+    port = server.port
+    with reprise.Client(f"localhost:{port}", transport="tcp").trajectory_writer(1) as writer:
+        for value in (1.0, 2.0):
+            writer.append([value])
+            writer.create_item("t", 1.0, [writer.history[0][-1:]])
+        with pytest.raises(errors.DeadlineExceededError):
+            writer.flush(timeout=0.5)
+        server.stop()
+        server = reprise.Server([table(10)], port=port)
+        writer.flush(timeout=60)
+        assert server.localhost_client().server_info()["t"].current_size >= 1
+    server.stop()
+
+
 def unreferenced_server():
     return reprise.Server([reprise.Table.queue("t", 10)]).localhost_client()
 
