@@ -221,8 +221,9 @@ static void fill_limits(rp_client_options *o)
     if (o->batch_bytes == 0) o->batch_bytes = (size_t)1 << 30;
 }
 
-/* Refuses an address that is given twice: its server would count as two shards. The addresses
- * of a name are not compared, since nobody has written them. */
+/* Refuses an address that is given twice: its server would count as two shards. If an
+ * address begins with "dns:", the user has written a name and not the addresses, so none are
+ * compared. */
 static rp_status refuse_twice(const rp_address_list *list, const char *addresses, rp_error *err)
 {
     if (strstr(addresses, "dns:") != NULL) return RP_OK;

@@ -55,5 +55,5 @@ def test_an_address_that_is_given_twice_is_refused(two):
         for more in ([], ["unix:/nowhere"]):
             got = reprise(*command, "--server", ",".join([two.names[0], *more, two.names[0]]))
             assert got.returncode == 2, got
-            assert got.stderr == f"reprise {command[0]}: --server: {two.names[0]} is given twice\n"
+            assert got.stderr == f"reprise {command[0]}: address '{two.names[0]}' is given twice\n"
     assert ask(two.first, "tables", "list").returncode == 0

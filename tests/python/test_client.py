@@ -635,9 +635,9 @@ def test_waits_over_shards_name_the_server():
 def test_a_dead_shard_gets_no_item():
     """It would keep its half of the items for 30 s."""
     server = reprise.Server([table("t")])
-    with socket.socket() as nobody:
-        nobody.bind(("localhost", 0))
-        dead = f"localhost:{nobody.getsockname()[1]}"  # bound, but it does not listen
+    with socket.socket() as bound:
+        bound.bind(("localhost", 0))
+        dead = f"localhost:{bound.getsockname()[1]}"  # it does not listen
         client = Client([dead, f"localhost:{server.port}"])
         with client.trajectory_writer(1) as writer:
             for i in range(100):
@@ -649,9 +649,9 @@ def test_a_dead_shard_gets_no_item():
 
 
 def test_the_items_of_a_missing_server_are_not_called_sent():
-    with socket.socket() as nobody:
-        nobody.bind(("localhost", 0))
-        writer = Client(f"localhost:{nobody.getsockname()[1]}").trajectory_writer(
+    with socket.socket() as bound:
+        bound.bind(("localhost", 0))
+        writer = Client(f"localhost:{bound.getsockname()[1]}").trajectory_writer(
             1, validate_items=False)
         writer.append({"x": 0})
         writer.create_item("t", 1.0, {"x": writer.history["x"][-1:]})
@@ -764,9 +764,9 @@ def test_many_tables_are_counted():
 
 def test_a_shard_that_was_left_out_is_logged(caplog):
     server = reprise.Server([table("t")])
-    with socket.socket() as nobody:
-        nobody.bind(("localhost", 0))
-        dead = f"localhost:{nobody.getsockname()[1]}"  # bound, but it does not listen
+    with socket.socket() as bound:
+        bound.bind(("localhost", 0))
+        dead = f"localhost:{bound.getsockname()[1]}"  # it does not listen
         client = Client([dead, f"localhost:{server.port}"], transport="tcp")
         for call in (client.reset, client.pause_table, client.resume_table, client.reset):
             call("t")

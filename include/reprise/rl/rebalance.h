@@ -6,8 +6,8 @@
  * with x threads. The curves are measured before the program begins, while only one role runs.
  * In the program itself rates differ: actors and learners slow each other down, other programs
  * start and end, and steps may take longer as the agent gets better. Therefore the owner of the
- * program reports its counters from time to time, and is told when threads should move from one
- * role to the other:
+ * program calls rp_rebalance_look() with its counters from time to time. The function returns
+ * true when threads should move from one role to the other:
  *
  *   rp_rebalance_init(&rebalance, &options, &err);    picks the first split: rebalance.split
  *   if (rp_rebalance_look(&rebalance, now_ns, &counts, &move)) ... move.to ...

@@ -106,23 +106,6 @@ const char *rp_environment_token(void)
     return token != NULL && token[0] != '\0' ? token : NULL;
 }
 
-/* A server that is given twice would be changed and counted twice. */
-static rp_status check_addresses(const char *list, rp_problem *problem)
-{
-    for (const char *at = list; *at != '\0'; at += strcspn(at, ",") + 1) {
-        size_t length = strcspn(at, ",");
-
-        if (length == 0 || at[length] == '\0') break;
-        for (const char *other = at + length + 1;; other += strcspn(other, ",") + 1) {
-            if (strcspn(other, ",") == length && strncmp(at, other, length) == 0)
-                return rp_problem_set(problem, NULL, "--server: %.*s is given twice",
-                                      (int)(length < 200 ? length : 200), at);
-            if (other[strcspn(other, ",")] == '\0') break;
-        }
-    }
-    return RP_OK;
-}
-
 static rp_status read_options(rp_remote *r, rp_problem *problem)
 {
     const char *server = shared(r, RP_REMOTE_SERVER), *file = shared(r, RP_REMOTE_TOKEN_FILE);
@@ -132,7 +115,6 @@ static rp_status read_options(rp_remote *r, rp_problem *problem)
     if (server == NULL && environment != NULL && environment[0] != '\0') server = environment;
     r->given = server != NULL;
     r->addresses = server != NULL ? server : default_server;
-    if (check_addresses(r->addresses, problem) != RP_OK) return RP_INVALID;
     if (shared(r, RP_REMOTE_TOKEN) != NULL && file != NULL)
         return rp_problem_set(problem, NULL, "--token and --token-file: give only one of them");
     r->options.token = shared(r, RP_REMOTE_TOKEN);

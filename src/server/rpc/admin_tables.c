@@ -394,9 +394,12 @@ static bool describe_named(rp_task *task, rp_string name, description *d)
     size_t count = 0;
 
     if (name.size > 0 && table == NULL) {
-        all[0] = rp_rollout_set_find(rp_store_rollouts(store), name);
-        if (all[0] != NULL) describe_rollouts(d, all[0]);
-        if (all[0] != NULL) return true;
+        rp_rollouts *rollouts = rp_rollout_set_find(rp_store_rollouts(store), name);
+
+        if (rollouts != NULL) {
+            describe_rollouts(d, rollouts);
+            return true;
+        }
     }
     rp_table_unref(table);
     if (!visit_named(task, name, describe, d)) return false;
