@@ -67,6 +67,25 @@ def test_a_draw_that_waits_is_described(client, rollouts):
         client.why("no-such-table")
 
 
+def test_a_draw_that_waits_is_described_over_several_servers():
+    """Rollouts are on the first server; the others do not know the name."""
+    servers = [reprise.Server([reprise.Table.queue("queue", max_size=1)]) for _ in range(2)]
+    client = reprise.Client([f"localhost:{s.port}" for s in servers])
+    rollouts = client.rollouts("train", create={"group_size": 1})
+    thread = threading.Thread(target=lambda: rollouts.draw(1, timeout=240))
+    thread.start()
+    deadline = time.monotonic() + 120
+    while not (calls := client.why("train")) and time.monotonic() < deadline:
+        pass
+    assert [call.table for call in calls] == ["train"]
+    rollouts.put("group", 0, {"a": np.ones(1)}, version=0)
+    thread.join(120)
+    with pytest.raises(errors.StatusError, match="no-such-table"):
+        client.why("no-such-table")
+    for server in servers:
+        server.stop()
+
+
 def test_names_and_options(client, rollouts):
     assert "train" in reprise.rollouts.names(client)
     options = rollouts.info()["options"]

@@ -216,7 +216,7 @@ static void the_fast_path_reads_updates_like_the_full_parser(void **state)
 
         for (size_t k = 1; k < size; k++)
             content[k] = (uint8_t)(rp_rng_next(&rng) | (k < key ? 0x80 : 0));
-        content[key] &= key == 10 ? 1 : 0x7f;
+        content[key] &= key == 10 ? 3 : 0x7f; /* above 1 the tenth byte is out of range */
         content[1 + key] = 0x11;
         for (uint64_t broken = rp_rng_below(&rng, 3); broken > 0; broken--)
             content[rp_rng_below(&rng, size)] = (uint8_t)rp_rng_next(&rng);
