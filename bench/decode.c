@@ -156,7 +156,7 @@ static rp_trajectory *make_item(const dataset *d, size_t start)
 {
     size_t chunk = start / CHUNK_ROWS, offset = start % CHUNK_ROWS;
     size_t here = offset + STACK <= CHUNK_ROWS ? STACK : CHUNK_ROWS - offset;
-    rp_slice slices[2] = {
+    rp_chunk_slice slices[2] = {
         {.chunk = d->chunks[chunk], .offset = (uint32_t)offset, .length = (uint32_t)here},
         {.length = (uint32_t)(STACK - here)},
     };

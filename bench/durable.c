@@ -98,7 +98,7 @@ static rp_trajectory *make_item(data *d)
 {
     rp_chunk_origin origin = {.key = ++d->next_key, .episode = d->next_key / 100};
     rp_tensor row = {RP_UINT8, {.rank = 1, .dims = {(int64_t)d->item_bytes}}, d->row};
-    rp_slice slice = {.length = 1};
+    rp_chunk_slice slice = {.length = 1};
     rp_slices column = {.slices = &slice, .slice_count = 1};
     rp_trajectory *trajectory = NULL;
     rp_error err;

@@ -55,7 +55,7 @@ static rp_trajectory *make_item(uint64_t key, bench_rng *rng)
     rp_chunk_options options = {.codec = RP_CODEC_NONE};
     rp_chunk_origin origin = {.key = key, .episode = key / 100};
     rp_tensor row = {RP_UINT8, spec.shape, data};
-    rp_slice slice = {.length = 1};
+    rp_chunk_slice slice = {.length = 1};
     rp_slices column = {.slices = &slice, .slice_count = 1};
     rp_trajectory *trajectory = NULL;
     rp_error err;

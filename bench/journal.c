@@ -35,7 +35,7 @@ static rp_trajectory *make_item(rp_chunk_builder *builder, uint64_t key)
     uint8_t row[ITEM_BYTES];
     rp_chunk_origin origin = {.key = key, .episode = key / 100};
     rp_tensor tensor = {RP_UINT8, {.rank = 1, .dims = {ITEM_BYTES}}, row};
-    rp_slice slice = {.length = 1};
+    rp_chunk_slice slice = {.length = 1};
     rp_slices column = {.slices = &slice, .slice_count = 1};
     rp_trajectory *trajectory = NULL;
     rp_error err;

@@ -132,7 +132,7 @@ static void insert_into_table(worker *w)
     const rp_tensor row = {RP_FLOAT32, {.rank = 1, .dims = {WIDTH}}, w->row};
     const uint64_t key = bench_random(&w->rng);
     const rp_chunk_origin origin = {.key = key, .episode = 1};
-    rp_slice slice = {.length = 1};
+    rp_chunk_slice slice = {.length = 1};
     const rp_slices column = {.slices = &slice, .slice_count = 1, .squeeze = true};
     rp_insert item = {.key = key, .priority = 1, .flags = RP_INSERT_TAKE};
     rp_error err;

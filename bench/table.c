@@ -77,7 +77,7 @@ static rp_chunk *make_chunk(rp_chunk_builder *builder, size_t rows, uint64_t fir
 
 static rp_trajectory *make_trajectory(rp_chunk *chunk, size_t row)
 {
-    rp_slice slice = {.chunk = chunk, .offset = (uint32_t)row, .length = 1};
+    rp_chunk_slice slice = {.chunk = chunk, .offset = (uint32_t)row, .length = 1};
     rp_slices column = {.slices = &slice, .slice_count = 1};
     rp_trajectory *trajectory;
     rp_error error;

@@ -82,7 +82,7 @@ static rp_trajectory *make_trajectory(worker *w, uint64_t key)
 {
     rp_tensor row = {RP_UINT8, {.rank = 2, .dims = {SIDE, SIDE}}, w->frame};
     rp_chunk_origin origin = {.key = key, .episode = 1};
-    rp_slice slice = {.length = 1};
+    rp_chunk_slice slice = {.length = 1};
     rp_slices column = {.slices = &slice, .slice_count = 1, .squeeze = true};
     rp_trajectory *trajectory;
     rp_error error;

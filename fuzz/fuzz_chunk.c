@@ -40,7 +40,7 @@ static void check_stack(rp_chunk *chunk, size_t column, size_t rows, const uint8
                         size_t bytes)
 {
     static uint8_t stacked[FUZZ_MAX_BYTES];
-    rp_slice slice = {chunk, (uint32_t)column, 0, (uint32_t)rows};
+    rp_chunk_slice slice = {chunk, (uint32_t)column, 0, (uint32_t)rows};
     rp_slices columns = {&slice, 1, rows == 1};
     rp_trajectory *t = NULL;
     const rp_trajectory *items[1];

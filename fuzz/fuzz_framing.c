@@ -41,7 +41,7 @@ static void make_big(void)
     rp_tensor tensor = {RP_UINT8, spec.shape, row};
     rp_chunk_builder *builder = NULL;
     rp_chunk *chunk = NULL;
-    rp_slice slice = {.length = 1};
+    rp_chunk_slice slice = {.length = 1};
     rp_slices column = {.slices = &slice, .slice_count = 1};
 
     for (size_t i = 0; i < sizeof row; i++) row[i] = (uint8_t)(i * 7);

@@ -332,11 +332,11 @@ static rp_sample sample_of(rp_chunk **chunks, size_t count)
                         .table_size = 3,
                         .inserted_at_ns = 1700000000000000042,
                         .times_sampled = 1};
-    rp_slice slices[8];
+    rp_chunk_slice slices[8];
     rp_slices columns[8];
 
     for (size_t i = 0; i < count; i++) {
-        slices[i] = (rp_slice){chunks[i], 0, (uint32_t)i % 2, 1};
+        slices[i] = (rp_chunk_slice){chunks[i], 0, (uint32_t)i % 2, 1};
         columns[i] = (rp_slices){&slices[i], 1, i % 2 == 0};
     }
     fuzz_check(rp_trajectory_new(rp_allocator_default(), columns, count, &sample.trajectory,

@@ -145,7 +145,7 @@ static void save_insert(void)
     rp_spec spec = {"x", RP_INT32, {.rank = 0}};
     rp_chunk_options plain = {.codec = RP_CODEC_NONE};
     rp_chunk *chunks[2];
-    rp_slice slices[3];
+    rp_chunk_slice slices[3];
     rp_slices columns[2] = {{slices, 2, false}, {slices + 2, 1, true}};
     rp_trajectory *trajectory = NULL;
     rp_inserted items[3] = {{.key = 7, .priority = 1.5, .times_sampled = 2, .evicted = 3},
@@ -170,7 +170,7 @@ static void save_insert(void)
         fuzz_check(rp_chunk_builder_finish(builder, &origin, &chunks[i], NULL) == RP_OK);
         rp_chunk_builder_free(builder);
     }
-    for (int i = 0; i < 3; i++) slices[i] = (rp_slice){chunks[i % 2], 0, (uint32_t)i, 1};
+    for (int i = 0; i < 3; i++) slices[i] = (rp_chunk_slice){chunks[i % 2], 0, (uint32_t)i, 1};
     fuzz_check(rp_trajectory_new(rp_allocator_default(), columns, 2, &trajectory, NULL) ==
                RP_OK);
     items[0].trajectory = items[2].trajectory = trajectory;

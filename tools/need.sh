@@ -67,6 +67,7 @@ test   | program patch           | patch                 | patch               |
 test   | certificates CA         | CA certificates       | ca-certificates     | ca-certificates     | ca-certificates   | ca-certificates
 test   | daemon nginx            | nginx                 | nginx-light         | nginx               | nginx             | nginx
 test   | daemon haproxy          | HAProxy               | haproxy             | haproxy             | haproxy           | haproxy
+test   | host localhost          | the name "localhost"  | libnss-myhostname   | systemd-libs        | systemd-libs      | musl
 page   | chromium any            | Chromium              | chromium            | chromium            | chromium          | chromium
 grafana | program promtool       | Prometheus            | prometheus          | golang-github-prometheus | prometheus   | prometheus
 bench  | library openblas        | OpenBLAS              | libopenblas-dev     | openblas-devel      | openblas          | openblas-dev
@@ -107,6 +108,10 @@ is_present() # how name...
         "$python" -c 'import importlib.util as i, sys
 sys.exit(not all(map(i.find_spec, sys.argv[1:])))' "$@"
         ;;
+    host) # a new chroot has no /etc/hosts; browsers and gRPC's clients look the name up
+        "$python" -c 'import socket, sys
+for name in sys.argv[1:]: socket.gethostbyname(name)' "$@"
+        ;;
     proto) # protoc looks for its own files in the folder "include" beside its "bin"
         protoc=$(command -v protoc) || return 1
         for name; do [ -e "${protoc%/*}/../include/google/protobuf/$name.proto" ] || return 1; done
@@ -133,7 +138,7 @@ sys.exit(not all(map(i.find_spec, sys.argv[1:])))' "$@"
 # Succeeds if no row is missing. Looks once for all names that are found in the same way.
 is_complete()
 {
-    ways='program daemon header library foreign module proto chromium sanitizer certificates'
+    ways='program daemon header library foreign module host proto chromium sanitizer certificates'
     for how in $ways; do eval "names_$how="; done
     while IFS='|' read -r _ look _; do
         set -- $look

@@ -15,8 +15,9 @@ export function tableLink(table, more = {}) {
 }
 
 function entry(what) {
-  return h("li", { key: what.table + "\n" + what.side, class: what.held ? "held" : "" },
-    h("div", { class: "held-title" }, h("a", { href: "#/table/" + encodeURIComponent(what.table) }, titleOf(what))),
+  return h("li", { key: what.table + "\n" + what.side + (what.isRollouts ? " of rollouts" : ""), class: what.held ? "held" : "" },
+    h("div", { class: "held-title" }, what.isRollouts ? titleOf(what)
+      : h("a", { href: "#/table/" + encodeURIComponent(what.table) }, titleOf(what))),
     what.hint && h("div", { class: "hint" }, what.hint),
     what.words && h("div", { class: "words" }, what.words),
     what.paused && h("div", { class: "words" }, "An administrator has paused this side. Resume it on the page of the table, or with reprise tables resume."),

@@ -81,20 +81,20 @@ function sideOf(table, side, series) {
   const now = recent(series);
   const moves = now[side] > 0;
   if (waits.now === 0 && !paused) return null;
-  const held = waits.now > 0 && (waits.longest_seconds >= LONG_S || !moves);
+  const held = waits.now > 0 && (waits.longest_seconds >= LONG_S || !moves && !table.isRollouts);
   const reasons = [...new Set(calls.map((c) => (c.why || "").replace(/^(at most )?\d+ others? waits? ahead; /, "")).filter(Boolean))].slice(0, 3);
   return {
-    table: table.name, side, paused, waiting: waits.now, seconds: waits.longest_seconds, held, moves, reasons,
-    clients: clientsOf(calls), words: paused ? "" : inWords(table, side), hint: paused ? "" : otherSide(table, side, series),
+    table: table.name, isRollouts: table.isRollouts, side, paused, waiting: waits.now, seconds: waits.longest_seconds, held, moves, reasons,
+    clients: clientsOf(calls), words: paused || table.isRollouts ? "" : inWords(table, side), hint: paused || table.isRollouts ? "" : otherSide(table, side, series),
   };
 }
 
 /* The sides that wait or are paused, those that have waited longest first. */
 export function held(info, tables) {
   const found = [];
-  for (const table of info.tables)
+  for (const table of [...info.tables, ...(info.rollouts || []).map((r) => ({ ...r, isRollouts: true }))])
     for (const side of ["inserts", "samples"]) {
-      const what = sideOf(table, side, tables.get(table.name));
+      const what = sideOf(table, side, table.isRollouts ? null : tables.get(table.name));
       if (what) found.push(what);
     }
   return found.sort((a, b) => Number(b.held) - Number(a.held) || b.seconds - a.seconds);
@@ -102,8 +102,9 @@ export function held(info, tables) {
 
 /* The title of one entry of held(). */
 export function titleOf(what) {
-  const one = what.side === "inserts" ? "insert into" : "sample from";
-  const many = what.side === "inserts" ? "inserts into" : "samples from";
+  const [one, many] = what.isRollouts
+    ? what.side === "inserts" ? ["call for room in", "calls for room in"] : ["draw from", "draws from"]
+    : what.side === "inserts" ? ["insert into", "inserts into"] : ["sample from", "samples from"];
   const verb = what.waiting === 1 ? "waits" : "wait";
   const paused = what.paused ? `${what.side === "inserts" ? "Inserts into" : "Samples from"} “${name(what.table, 60)}” are paused` : "";
   if (what.waiting === 0) return `${paused}.`;
@@ -125,9 +126,9 @@ export function verdict(info, total, tables) {
     return { level: info.server.health === "degraded" ? "note" : "bad", stuck, paced,
       title: `The server is ${info.server.health}.`, text: info.server.why || "" };
   if (stuck.length > 0) {
-    const sides = new Set(stuck.map((x) => x.table));
-    return { level: moves ? "note" : "bad", stuck, paced,
-      title: moves ? `${count(sides.size, "table")} of ${whole(info.tables.length)} ${sides.size === 1 ? "is" : "are"} held.`
+    const sides = new Set(stuck.filter((x) => !x.isRollouts).map((x) => x.table));
+    return { level: moves || sides.size === 0 ? "note" : "bad", stuck, paced,
+      title: sides.size === 0 ? "Calls wait for rollouts." : moves ? `${count(sides.size, "table")} of ${whole(info.tables.length)} ${sides.size === 1 ? "is" : "are"} held.`
         : known ? "Nothing moves: calls wait." : "Calls wait.",
       text: moves ? `Elsewhere: ${speed}.` : "" };
   }
@@ -135,6 +136,8 @@ export function verdict(info, total, tables) {
   if (moves)
     return { level: "good", stuck, paced, title: "Everything moves.",
       text: `${speed}. ${paced.length > 0 ? "The rate limiter paces some calls; none has waited for long." : "No call waits."}` };
+  if (paced.length > 0)
+    return { level: "good", stuck, paced, title: "Calls wait for rollouts.", text: "None has waited for long." };
   const connections = info.server.connections;
   return { level: "note", stuck, paced, title: "Nothing moves: no client calls the server.",
     text: connections > 0

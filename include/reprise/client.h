@@ -44,7 +44,8 @@ typedef struct rp_client_options {
     const char *key_file;
     const char *server_name; /* name that the server's certificate must have; NULL: the host in
                                 the address */
-    const char *token;       /* a bearer token, not empty; NULL: none is sent */
+    const char *token;       /* a bearer token, 1 or more characters from '!' to '~'; NULL: none
+                                is sent */
     int64_t connect_timeout_ms; /* timeout of one attempt; 0: 10,000 */
     int64_t retry_min_ms;       /* first backoff; doubles at each retry, with jitter; 0: 10 */
     int64_t retry_max_ms;       /* longest backoff; 0: 2,000 */
@@ -92,7 +93,10 @@ RP_API void rp_client_give_up(rp_client *client);
  * Writes why calls cannot reach a shard now: its address and the reason, cut to fit `size`
  * bytes (at least 1). Writes "" if the client has a connection to the shard. This function does
  * no I/O, so before the first call there is no connection. Returns how many calls to all shards
- * have skipped this shard so far. */
+ * have skipped this shard so far. If `shard` is SIZE_MAX, returns the sum over all
+ * shards, which is fast enough to be read after each call. Then the text is "", except if the
+ * handshake of TLS has failed with every shard and has never succeeded: it is the first one's
+ * reason, and it stays until certificates or options are changed, so waiting does not help. */
 RP_API uint64_t rp_client_why_away(rp_client *client, size_t shard, char *text, size_t size);
 
 RP_API size_t rp_client_shard_count(const rp_client *client);
@@ -101,10 +105,12 @@ RP_API size_t rp_client_shard_count(const rp_client *client);
 RP_API const char *rp_client_shard_address(const rp_client *client, size_t shard);
 
 /* Statuses of all calls below: RP_DEADLINE and RP_CANCELLED (the wait ended), RP_UNAVAILABLE
- * (no connection; the text names address and reason), RP_DENIED, RP_UNAUTHENTICATED, and those
+ * (no connection; the text names address and reason. If it is a self-signed certificate, set
+ * `ca_file`), RP_DENIED, RP_UNAUTHENTICATED (set `token`, or it is a wrong one), and those
  * in the comment on the call. A call goes to every shard and returns the first error other than
  * RP_UNAVAILABLE. It skips shards that cannot be reached, and rp_client_why_away() counts this.
- * If no shard can be reached, the call returns RP_UNAVAILABLE. */
+ * If no shard can be reached, the call returns RP_UNAVAILABLE, with the reasons of all shards
+ * as far as the text has room. */
 
 /* One table of one shard. A Reverb server does not report bytes, waiting calls or the weight of
  * a prioritized table: these are 0. */

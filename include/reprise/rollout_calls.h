@@ -152,8 +152,12 @@ typedef struct rp_rollouts_call {
  * role admin. The others need the role write.
  *
  * `wait` bounds the time that an action may wait for other calls. With RP_NOW the action does
- * not wait. The response of a server may take 10 s more. RP_DEADLINE: nothing was changed; the
- * text names the limit that the action waited for, and what would end the wait.
+ * not wait; a server has 2 s to be connected to and to respond. Otherwise a call to a
+ * server that does not respond ends with the wait, or up to 1 s later if the wait is shorter
+ * than 1 s or the server stops during it. RP_DEADLINE:
+ * nothing was changed; the text names the limit that the action waited for, and what would end
+ * the wait. Only if the text says that there was no response in time, the server may have done
+ * the action, or may still do it; it undoes a draw whose client is gone.
  *
  * If the connection breaks during DRAW, RELEASE, CREATE or DROP, the call returns
  * RP_UNAVAILABLE; any other action is repeated once. If the response to a draw is lost, its

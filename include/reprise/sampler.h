@@ -28,7 +28,8 @@ typedef struct rp_sampler_options {
     int64_t max_per_stream; /* samples after which a stream is reopened; 0: no limit */
     /* If the table gives no sample for this long, because its rate limiter refuses, the sampler
      * ends. 0: it ends as soon as the table gives none. Negative: no limit. If no server can be
-     * reached for this long, the sampler ends with RP_UNAVAILABLE. */
+     * reached for this long, the sampler ends with RP_UNAVAILABLE. It does so at once if the
+     * handshake of TLS has failed with every server and has never succeeded. */
     int64_t rate_limiter_timeout_ms;
     size_t decoders; /* threads that help the caller to decode a batch; 0: chosen by the number
                         of processors */
@@ -43,7 +44,7 @@ typedef struct rp_sampler_options {
 
 /* Creates a sampler and starts prefetching. The client must outlive the sampler. Returns owned.
  * RP_INVALID, RP_NO_RESOURCE, RP_NOT_FOUND (no such table; only with `checked`, which fetches
- * the signature first). */
+ * the signature first, each time anew if a server responds within a second). */
 RP_API RP_NODISCARD rp_status rp_sampler_new(rp_client *client,
                                              const rp_sampler_options *options,
                                              rp_sampler **out, rp_error *err);
@@ -57,15 +58,18 @@ RP_API void rp_sampler_close(rp_sampler *sampler);
  * them with rp_samples_release(). If the client has several servers, `probability` and
  * `table_size` refer to the tables of all servers together.
  *
+ * If `wait` ends after 0.1 s or more, the call asks the server what it waited for, once a
+ * second at most. If the server does not respond, the call gives up after a tenth of the wait,
+ * at least 50 ms and at most half a second, so it ends that much late.
+ *
  * RP_DEADLINE (`wait` ended, or the rate limiter timed out; in the second case the text says
  * so, and every later call returns the same), RP_PRECONDITION (max_samples have been taken),
  * RP_UNAVAILABLE (no server could be reached for rate_limiter_timeout_ms; every later call
  * returns the same), RP_CANCELLED, RP_NOT_FOUND (no such table), RP_CORRUPT, RP_INVALID
- * (`checked`, and a sample
- * does not fit the signature), RP_NO_RESOURCE (memory, or a sample over the client's
- * `item_bytes`), RP_DENIED, RP_UNAUTHENTICATED. Samples that arrived before the failure are
- * returned first. If rate_limiter_timeout_ms is positive, only the time in which a call waits
- * counts towards it. If it is 0, the sampler can end even if no call waits.
+ * (`checked`, and a sample does not fit the signature), RP_NO_RESOURCE (memory, or a sample
+ * over the client's `item_bytes`), RP_DENIED, RP_UNAUTHENTICATED. Samples that arrived before
+ * the failure are returned first. If rate_limiter_timeout_ms is positive, only the time in
+ * which a call waits counts towards it. If it is 0, the sampler can end even if no call waits.
  *
  * If the table is on several servers, and its selector is not random (fifo, lifo, heaps), the
  * rp_sampler draws from the servers in turns. `probability` is then that within the table of

@@ -63,8 +63,8 @@ RP_API RP_NODISCARD rp_status rp_store_add_table(rp_store *store,
                                                  const rp_table_options *options,
                                                  rp_table **out, rp_error *err);
 
-/* Returns the table with this name, or NULL. The caller owns a reference: drop it with
- * rp_table_unref(). */
+/* Returns the table with this name, or NULL. `name.data` may be NULL. The caller owns a
+ * reference: drop it with rp_table_unref(). */
 RP_API rp_table *rp_store_find_table(rp_store *store, rp_string name);
 
 /* Writes up to `capacity` tables to `out`, in the order in which they were made, and returns

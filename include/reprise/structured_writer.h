@@ -95,10 +95,10 @@ RP_API void rp_structured_writer_free(rp_structured_writer *writer); /* NULL is 
 
 /* Appends like rp_trajectory_writer_append() and applies the patterns. RP_INVALID, and nothing
  * is appended, if a node and the signature of its table have different names for one column;
- * the first append waits at most a second for the signatures. While the writer holds max_items
- * or max_bytes, the call waits before it appends; on RP_DEADLINE and RP_CANCELLED nothing is
- * appended. If an item cannot be created (RP_INVALID: a TD error is NaN;
- * RP_NO_RESOURCE), the step is still appended. */
+ * the first append waits at most a quarter of a second for the signatures. While the writer
+ * holds max_items or max_bytes, the call waits before it appends; on RP_DEADLINE and
+ * RP_CANCELLED nothing is appended. If an item cannot be created (RP_INVALID: a TD error is
+ * NaN; RP_NO_RESOURCE), the step is still appended. */
 RP_API RP_NODISCARD rp_status rp_structured_writer_append(rp_structured_writer *writer,
                                                           const rp_value *values, size_t count,
                                                           uint32_t flags, rp_wait wait,

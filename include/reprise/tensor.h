@@ -58,8 +58,8 @@ typedef struct rp_shape {
 } rp_shape;
 
 /* Computes the number of elements: the product of the dimensions, 1 for a scalar. RP_INVALID if
- * a dimension is negative, the rank is not in 0 .. RP_MAX_RANK, or the number does not fit a
- * size_t. */
+ * `shape` is NULL, a dimension is negative, the rank is not in 0 .. RP_MAX_RANK, or the number
+ * does not fit a size_t. */
 RP_API RP_NODISCARD rp_status rp_shape_elements(const rp_shape *shape, size_t *elements);
 
 /* Returns true if ranks and dimensions are the same. */

@@ -148,12 +148,14 @@ RP_API RP_NODISCARD rp_status rp_trajectory_writer_create_item(rp_trajectory_wri
 
 /* Completes the chunks of all but the latest `leave` items and waits until at most `leave`
  * items are unconfirmed. After RP_DEADLINE and RP_CANCELLED, sending continues in the
- * background, and the text says why items are unconfirmed. With rp_wait_none() the text has
- * only the number of unconfirmed items, since finding the reason takes longer than such a call.
- * Items that servers have rejected since the last flush are dropped. In this case the status
- * and the text are those of the first rejected item, and the text has the number of rejected
- * items. A closed table rejects its items with RP_CANCELLED. While a server cannot be reached,
- * its items stay unconfirmed. */
+ * background, and the text says why items are unconfirmed. To know that, the call asks the
+ * servers after its deadline, once a second at most, for at most a tenth of the wait (at least
+ * 50 ms, at most half a second). Waits that follow each other at once count as one. With
+ * rp_wait_none() the text has only the number of unconfirmed items, since finding the reason
+ * takes longer than such a call. Items that servers have rejected since the last flush are
+ * dropped. In this case the status and the text are those of the first rejected item, and the
+ * text has the number of rejected items. A closed table rejects its items with RP_CANCELLED.
+ * While a server cannot be reached, its items stay unconfirmed. */
 RP_API RP_NODISCARD rp_status rp_trajectory_writer_flush(rp_trajectory_writer *writer,
                                                          size_t leave, rp_wait wait,
                                                          rp_error *err);
@@ -173,8 +175,9 @@ RP_API size_t rp_trajectory_writer_pending(const rp_trajectory_writer *writer);
  * that is neither confirmed nor pending was rejected. This call also counts as a use of the
  * writer. */
 RP_API uint64_t rp_trajectory_writer_confirmed(const rp_trajectory_writer *writer);
-/* Writes a sentence that says what the unconfirmed items wait for, cut to fit `size`. If only
- * the servers know, asks them, for at most half a second for each table. */
+/* Writes a sentence that says what the unconfirmed items wait for, cut to fit `size`, and
+ * before it how many items were refused since the last flush, if any were. If only the servers
+ * know, asks them, for at most half a second for each table. */
 RP_API void rp_trajectory_writer_why(rp_trajectory_writer *writer, char *text, size_t size);
 
 RP_END_DECLS

@@ -262,8 +262,8 @@ static rp_status make_blocks(core_stacked *s, size_t count, core_pool *pool, rp_
         if (err != NULL) {
             err->code = RP_INVALID;
             (void)snprintf(err->text, sizeof err->text,
-                           "memory for %zu columns was given, but the batch has %zu",
-                           s->given_count, count);
+                           "memory for %zu column%s was given, but the batch has %zu",
+                           s->given_count, s->given_count == 1 ? "" : "s", count);
         }
         return RP_INVALID;
     }

@@ -67,10 +67,10 @@ static request *request_new(core_client *self)
     return r;
 }
 
-/* Ends a method without a result: returns None, or NULL if it failed. */
-static PyObject *request_done(request *r, bool failed)
+/* Ends the method `call` without a result: returns None, or NULL if it failed. */
+static PyObject *request_done(request *r, const char *call, bool rare, bool failed)
 {
-    failed = failed || core_say_left_out(r->owner) != 0;
+    failed = failed || core_say_left_out(r->owner, call, r->table, rare) != 0;
     core_request_drop(&r->base);
     return failed ? NULL : Py_NewRef(Py_None);
 }
@@ -201,8 +201,8 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         return NULL;
     if (!(connect_s >= 0 && retry_min_s >= 0 && retry_max_s >= 0 && connect_s < 1e9 &&
           retry_min_s < 1e9 && retry_max_s < 1e9)) {
-        PyErr_SetString(PyExc_ValueError,
-                        "connect_timeout, retry_min and retry_max must be >= 0 and < 1e9 s");
+        PyErr_Format(PyExc_ValueError, "connect_timeout%s must be >= 0 and < 1e9 s",
+                     retry_min_s == 0 && retry_max_s == 0 ? "" : ", retry_min and retry_max");
         return NULL;
     }
     if (message_bytes < 0 || item_bytes < 0 || batch_bytes < 0) {
@@ -332,6 +332,7 @@ static PyObject *client_tables(core_client *self, PyObject *args, PyObject *kwar
         else
             PyList_SET_ITEM(list, (Py_ssize_t)i, dict);
     }
+    if (list && core_say_left_out(self, "server_info", table, false) != 0) Py_CLEAR(list);
     core_request_drop(&r->base);
     return list;
 }
@@ -357,7 +358,7 @@ static PyObject *client_mutate(core_client *self, PyObject *const *args, Py_ssiz
         (count > 3 && core_keys_from(args[3], "deletes", &r->deletes, &r->delete_count) != 0) ||
         core_call_server(do_mutate, &r->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT,
                          timeout_ms) != 0;
-    return request_done(r, failed);
+    return request_done(r, "mutate_priorities", false, failed);
 }
 
 int core_client_call_there(core_client *self, core_call call, core_request *r,
@@ -391,7 +392,7 @@ static PyObject *table_call(core_client *self, PyObject *args, PyObject *kwargs,
     r->table = table;
     failed = drops ? core_client_call_there(self, do_drop, &r->base, timeout_ms)
                    : core_call_server(do_reset, &r->base, CORE_CALL_PATIENT, timeout_ms);
-    return request_done(r, failed != 0);
+    return request_done(r, drops ? "drop_table" : "reset", true, failed != 0);
 }
 
 static PyObject *client_reset(core_client *self, PyObject *args, PyObject *kwargs)
@@ -408,22 +409,20 @@ static PyObject *client_drop_table(core_client *self, PyObject *args, PyObject *
 static PyObject *client_create_table(core_client *self, PyObject *args, PyObject *kwargs)
 {
     request *r = request_new(self);
-    PyObject *rest = kwargs ? PyDict_Copy(kwargs) : PyDict_New();
+    PyObject *rest = !r ? NULL : kwargs ? PyDict_Copy(kwargs) : PyDict_New();
     PyObject *timeout = rest ? PyDict_GetItemString(rest, "timeout") : NULL; /* borrowed */
     int64_t timeout_ms = -1;
     bool failed;
 
-    if (!r) {
-        Py_XDECREF(rest);
-        return NULL;
-    }
+    if (!r) return NULL;
     failed = !rest ||
              (timeout && (core_timeout_s(timeout, &timeout_ms) != 0 ||
                           PyDict_DelItemString(rest, "timeout") != 0)) ||
              core_table_options_from(args, rest, &r->options) != 0 ||
              core_client_call_there(self, do_create, &r->base, timeout_ms) != 0;
     Py_XDECREF(rest);
-    return request_done(r, failed);
+    r->table = r->options.name;
+    return request_done(r, "create_table", true, failed);
 }
 
 /* Makes a call of (table, sides=3, timeout=None). `sides`: 1 inserts, 2 samples, 3 both. */
@@ -442,8 +441,9 @@ static PyObject *sides_call(core_client *self, PyObject *args, PyObject *kwargs,
         return NULL;
     r->table = table;
     r->sides = sides;
-    return request_done(r, core_call_server(call, &r->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT,
-                                            timeout_ms) != 0);
+    return request_done(
+        r, call == do_pause ? "pause_table" : "resume_table", true,
+        core_call_server(call, &r->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT, timeout_ms) != 0);
 }
 
 static PyObject *client_pause(core_client *self, PyObject *args, PyObject *kwargs)
@@ -512,12 +512,12 @@ static PyObject *client_alter_table(core_client *self, PyObject *args, PyObject 
     if (!failed && r->change.which == 0) {
         PyErr_Format(PyExc_ValueError,
                      "table '%s': nothing is to be altered: give max_size, "
-                     "max_bytes, max_times_sampled, limiter or recenter",
+                     "max_bytes, max_times_sampled, rate_limiter or recenter",
                      table);
         failed = true;
     }
     failed = failed || core_call_server(do_alter, &r->base, CORE_CALL_PATIENT, timeout_ms) != 0;
-    return request_done(r, failed);
+    return request_done(r, "alter_table", true, failed);
 }
 
 static PyObject *client_checkpoint(core_client *self, PyObject *args, PyObject *kwargs)
@@ -531,7 +531,7 @@ static PyObject *client_checkpoint(core_client *self, PyObject *args, PyObject *
         core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
     if (core_call_server(do_checkpoint, &r->base, CORE_CALL_PATIENT, timeout_ms) == 0 &&
-        core_say_left_out(self) == 0)
+        core_say_left_out(self, "checkpoint", NULL, true) == 0)
         path = PyUnicode_DecodeFSDefault(r->path ? r->path : "");
     core_request_drop(&r->base);
     return path;

@@ -119,8 +119,8 @@ static PyObject *refuse_step(core_history *h, PyObject *key, int64_t step)
     char why[192];
     if (step < 0)
         (void)snprintf(why, sizeof why,
-                       "None for a step before the first: the history has %lld steps",
-                       (long long)h->length);
+                       "None for a step before the first: the history has %lld step%s",
+                       (long long)h->length, h->length == 1 ? "" : "s");
     else if (step < h->length - h->kept && h->kept == h->limit)
         (void)snprintf(
             why, sizeof why,

@@ -84,6 +84,9 @@ extern PyObject *core_ReverbError, *core_DeadlineExceededError, *core_StatusErro
 /* Converts a text to a str. Parts of the text may come from a server, so unprintable bytes are
  * escaped. */
 PyObject *core_text(const char *text);
+/* Like core_text(), for why a call waits or fails. If it did not reach a server that was a
+ * child process of this one and has ended, the text says so. NULL with an exception. */
+PyObject *core_reason(const char *text);
 
 /* Sets the exception for a status other than RP_OK. Always returns NULL. */
 PyObject *core_raise(rp_status status, const rp_error *err);
@@ -99,7 +102,8 @@ typedef struct core_patience {
 
 core_patience core_patience_begin(void);
 /* Begins the measurement of a wait that an earlier call began, and in which `waited_ns` have
- * passed: a writer that waits for its first item has waited for signatures before. */
+ * passed: a writer that waits for its first item has waited for signatures before. The first
+ * warning comes when the sum is 2 s, or 2 s after this call if it already is. */
 core_patience core_patience_after(int64_t waited_ns);
 bool core_patience_is_over(const core_patience *patience);
 /* Logs `text` as the reason of the wait. Returns -1 if a handler of the logger raises an
@@ -121,6 +125,10 @@ int core_wait(core_call call, void *arg, int64_t timeout_ms, core_explain explai
 /* core_wait() for a call that goes on with a wait of `waited_ns`, without an `explain`. */
 int core_wait_after(int64_t waited_ns, core_call call, void *arg, int64_t timeout_ms,
                     bool quick, rp_status *status, rp_error *err);
+
+/* Returns true if no server of the client will ever accept it, for instance without TLS:
+ * waiting for one does not help. `client` may be NULL. */
+bool core_is_refused(rp_client *client);
 
 /* Sleeps without the GIL. */
 void core_sleep_ms(long ms);
@@ -227,6 +235,7 @@ typedef struct core_client {
     rp_client *client;
     PyObject *store;                /* a reference to the store of a local client; else NULL */
     struct core_left_out *left_out; /* left_out.c: for each shard; NULL before the first look */
+    uint64_t left_out_seen;         /* left_out.c: the sum at which nothing is to be said */
 } core_client;
 extern PyTypeObject core_Client;
 
@@ -238,7 +247,6 @@ PyObject *core_table_info(const rp_table_info *info);
 
 extern PyTypeObject core_TrajectoryWriter; /* trajectory_writer.c */
 extern PyTypeObject core_ColumnHistory;    /* column_history.c */
-extern PyTypeObject core_HistoryDict;      /* trajectory_history.c */
 extern PyTypeObject core_TrajectoryColumn; /* trajectory_column.c */
 extern PyTypeObject core_WeakCellRef;      /* cell.c */
 extern PyTypeObject core_StructuredWriter; /* structured_writer.c */

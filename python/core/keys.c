@@ -178,8 +178,9 @@ static int priorities_from(PyObject *obj, rp_update *updates, size_t count)
     if (!array) return -1;
     one = PyArray_NDIM(array) == 0;
     if (!one && (size_t)PyArray_SIZE(array) != count) {
-        PyErr_Format(PyExc_ValueError, "%zu keys but %zd priorities", count,
-                     PyArray_SIZE(array));
+        PyErr_Format(PyExc_ValueError, "%zu key%s but %zd priorit%s", count,
+                     count == 1 ? "" : "s", PyArray_SIZE(array),
+                     PyArray_SIZE(array) == 1 ? "y" : "ies");
         Py_DECREF(array);
         return -1;
     }

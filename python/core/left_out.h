@@ -13,8 +13,9 @@ typedef struct core_left_out {
     int64_t pause_ns; /* between the last warning and the next one; 0: there was none */
 } core_left_out;
 
-/* Logs each shard that a call has left out since the last look. For one shard, warnings come at
- * most after 10 s, 30 s, 90 s, and so on, until it has a connection again. */
-int core_say_left_out(core_client *client);
+/* Logs each shard that a call has left out since the last look, with the name of the call and
+ * of its table (NULL: none). If the call is not `rare`, warnings for one shard come at most
+ * after 10 s, 30 s, 90 s, and so on, until it has a connection again. */
+int core_say_left_out(core_client *client, const char *call, const char *table, bool rare);
 
 #endif

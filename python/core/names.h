@@ -16,7 +16,8 @@ enum { CORE_NAMES = 16 }; /* pairs that a writer remembers */
  * Zero-initialise it. */
 typedef struct core_names {
     PyObject *tables[CORE_NAMES], *structures[CORE_NAMES];
-    int64_t ask_ns;    /* no signature is requested before this time */
+    bool prioritized[CORE_NAMES]; /* the table has a prioritized selector */
+    int64_t ask_ns;               /* no signature is requested before this time */
     int64_t waited_ns; /* how long requests have waited in vain; the owner clears it once a
                           server has answered */
 } core_names;
@@ -32,9 +33,17 @@ typedef struct core_names_question {
 /* Compares a pair that was not compared before. ValueError if the names differ. Requests the
  * signature from a server and waits at most half a second. If `timeout_ms` is not negative,
  * also waits no longer than that. If no server responds, nothing is compared and the call
- * succeeds; the next request is made five seconds later at the earliest. */
+ * succeeds; the next request is made five seconds later at the earliest. A table that does not
+ * exist is left to the item, whose error has the tables. */
 int core_names_check(core_names *names, const core_names_question *question,
                      int64_t timeout_ms);
+
+/* Like core_names_check(), for an item that is to be in several tables: NotFoundError if the
+ * table does not exist, and ValueError if it refuses the priority, so that no table gets the
+ * item. Before a priority is refused, the server is asked again, since the table may have been
+ * created anew. */
+int core_names_check_all(core_names *names, const core_names_question *question,
+                         double priority, int64_t timeout_ms);
 
 void core_names_clear(core_names *names);
 

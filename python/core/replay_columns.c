@@ -40,8 +40,9 @@ static int read_column(PyObject *given, core_replay_column *c, rp_replay_column 
     }
     c->rank = (int)PyTuple_GET_SIZE(shape);
     if (c->rank > CORE_REPLAY_MAX_RANK) {
-        PyErr_Format(PyExc_ValueError, "column '%U': rank must be at most %d, got %d", name,
-                     CORE_REPLAY_MAX_RANK, c->rank);
+        PyErr_Format(PyExc_ValueError,
+                     "column '%U' has %d dimensions; at most %d are supported", name, c->rank,
+                     CORE_REPLAY_MAX_RANK);
         return -1;
     }
     c->elements = 1;

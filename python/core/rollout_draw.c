@@ -197,6 +197,7 @@ static PyObject *draw_pack(draw_object *self, PyObject *args)
     int64_t *offsets;
     long long budget;
     size_t *first, batches;
+    rp_error err = {.code = RP_NOT_FOUND};
     choice c;
 
     if (!PyArg_ParseTuple(args, "OL", &rest, &budget)) return NULL;
@@ -212,7 +213,9 @@ static PyObject *draw_pack(draw_object *self, PyObject *args)
         int64_t rows = rows_of(c.items[i], c.name);
 
         if (rows < 0) {
-            PyErr_Format(PyExc_KeyError, "an item has no column '%s'", c.name.data);
+            (void)snprintf(err.text, sizeof err.text,
+                           "item %zu of the batch has no column '%s'", i, c.name.data);
+            core_raise(RP_NOT_FOUND, &err); /* as ragged() */
             goto out;
         }
         if (__builtin_add_overflow(offsets[i], rows, &offsets[i + 1])) {

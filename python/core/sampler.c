@@ -356,8 +356,9 @@ static int parse_sets(PyObject *memory, core_prefetch_options *o)
         if (columns == o->set_columns) continue;
         core_given_free(o->sets[i], columns);
         o->sets[i] = NULL;
-        PyErr_Format(PyExc_ValueError, "memory: %zu arrays for batch %zu but %zu for the first",
-                     columns, i, o->set_columns);
+        PyErr_Format(PyExc_ValueError,
+                     "memory: %zu array%s for batch %zu but %zu for the first", columns,
+                     columns == 1 ? "" : "s", i, o->set_columns);
         goto fail;
     }
     Py_DECREF(items);
@@ -602,7 +603,7 @@ static PyObject *sampler_why(PyObject *obj, PyObject *unused)
     self->inside++;
     core_sampler_why(self->sampler, -1, text, sizeof text);
     leave(self);
-    return core_text(text);
+    return core_reason(text);
 }
 
 static PyObject *sampler_kept(PyObject *obj, void *unused)

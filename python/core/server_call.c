@@ -181,6 +181,12 @@ static int call_once(core_call call, core_request *r, int flags, int64_t until_n
     return call_apart(call, r, until_ns, patience, status, err);
 }
 
+/* Returns true if waiting until a server can be reached does not help. */
+static bool is_final(const core_request *r, int flags)
+{
+    return r->is_final || !(flags & CORE_CALL_PATIENT) || core_is_refused(r->peer);
+}
+
 int core_call_server(core_call call, core_request *request, int flags, int64_t timeout_ms)
 {
     int64_t until_ns = timeout_ms < 0 ? RP_FOREVER : rp_wait_ms(timeout_ms).until_ns;
@@ -191,8 +197,7 @@ int core_call_server(core_call call, core_request *request, int flags, int64_t t
     assert(atomic_load(&request->refs) == 1);
     for (;;) {
         if (call_once(call, request, flags, until_ns, &patience, &status, &err) != 0) return -1;
-        if (status != RP_UNAVAILABLE || !(flags & CORE_CALL_PATIENT) || request->is_final)
-            break;
+        if (status != RP_UNAVAILABLE || is_final(request, flags)) break;
         if (rp_now_ns() >= until_ns) {
             status = err.code = RP_DEADLINE;
             break;

@@ -22,10 +22,10 @@ typedef struct core_request {
     atomic_int refs;
     void (*clear)(void *request);
     core_call call;
-    const rp_client *peer; /* set by the caller: warnings name the servers of this client; NULL:
-                              they name none */
-    const char *what;      /* set by the caller: what the call waits for; NULL: a response */
-    bool is_final; /* set by the call: it may have been done, and must not be repeated */
+    rp_client *peer;  /* set by the caller: warnings name the servers of this client; NULL:
+                               they name none */
+    const char *what; /* set by the caller: what the call waits for; NULL: a response */
+    bool is_final;    /* set by the call: it may have been done, and must not be repeated */
     rp_wait wait;
     rp_error err;
     rp_status status;

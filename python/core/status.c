@@ -43,11 +43,30 @@ PyObject *core_text(const char *text)
     return PyUnicode_DecodeUTF8(printable, (Py_ssize_t)length, NULL);
 }
 
+PyObject *core_reason(const char *text)
+{
+    PyObject *plain = core_text(text), *module = NULL, *more = NULL;
+
+    if (plain == NULL) return NULL;
+    module = PyImport_ImportModule("reprise.local_servers");
+    if (module != NULL) more = PyObject_CallMethod(module, "explain", "O", plain);
+    Py_XDECREF(module);
+    if (more == NULL && PyErr_ExceptionMatches(PyExc_Exception)) {
+        PyErr_Clear(); /* the interpreter is ending */
+        return plain;
+    }
+    Py_DECREF(plain);
+    return more; /* NULL: Ctrl-C */
+}
+
 PyObject *core_raise(rp_status status, const rp_error *err)
 {
     assert(status != RP_OK && !PyErr_Occurred());
     bool is_said = err != NULL && err->code == status && err->text[0] != '\0';
-    PyObject *text = core_text(is_said ? err->text : code_name(status));
+    bool is_trouble = status == RP_UNAVAILABLE || status == RP_DEADLINE ||
+                      status == RP_CANCELLED || status == RP_UNAUTHENTICATED;
+    const char *plain = is_said ? err->text : code_name(status);
+    PyObject *text = is_trouble ? core_reason(plain) : core_text(plain);
     if (text == NULL) return NULL;
     PyObject *class = class_of(status);
     PyObject *exception = PyObject_CallFunctionObjArgs(class, text, NULL);

@@ -395,13 +395,17 @@ static rp_status do_end(void *arg, rp_wait wait, rp_error *err)
     return status == RP_OK ? rp_step_writer_end_episode(self->writer, wait, err) : status;
 }
 
+static int check_priority(const creation *c)
+{
+    if (!isnan(c->priority)) return 0;
+    PyErr_Format(PyExc_ValueError, "`priority` must not be nan. It is for table '%s'",
+                 c->table);
+    return -1;
+}
+
 static int check_item(const step_writer *self, const creation *c)
 {
-    if (isnan(c->priority)) {
-        PyErr_Format(PyExc_ValueError, "`priority` must not be nan. It is for table '%s'",
-                     c->table);
-        return -1;
-    }
+    if (check_priority(c) != 0) return -1;
     /* The first words are those of Reverb. */
     if (c->steps > self->longest)
         PyErr_Format(PyExc_ValueError,
@@ -548,7 +552,7 @@ static int targets_from(PyObject *priorities, targets *to)
         }
         if (!PyArg_ParseTuple(pair, "sO;priorities must be a dict of table to priority",
                               &c->table, &priority) ||
-            core_priority_from(priority, &c->priority) != 0)
+            core_priority_from(priority, &c->priority) != 0 || check_priority(c) != 0)
             goto fail;
         c->name = PyTuple_GET_ITEM(pair, 0);
     }
@@ -558,8 +562,23 @@ fail:
     return -1;
 }
 
+/* Checks all items before the first is created. */
+static int check_all(step_writer *self, const targets *to, int64_t until_ns)
+{
+    for (Py_ssize_t i = 0; i < to->count; i++) {
+        const creation *c = &to->creations[i];
+        core_names_question names = {self->client, c->name, c->table, self->structure, true};
+
+        if (core_names_check_all(&self->checked, &names, c->priority, core_left_ms(until_ns)) !=
+            0)
+            return -1;
+    }
+    return 0;
+}
+
 static int create_all_locked(step_writer *self, const targets *to, int64_t until_ns)
 {
+    if (to->count > 1 && check_all(self, to, until_ns) != 0) return -1;
     for (Py_ssize_t i = 0; i < to->count; i++)
         if (create_locked(self, &to->creations[i], core_left_ms(until_ns)) != 0) return -1;
     return 0;

@@ -195,6 +195,27 @@ rp_store *core_store_of(PyObject *obj)
     return NULL;
 }
 
+/* Sets the error about a table that does not exist, which lists those that do, as a client of
+ * the store has it. */
+static void raise_no_table(rp_store *store, const char *name)
+{
+    rp_client *client = NULL;
+    rp_client_tables *tables = NULL;
+    rp_error err = {0};
+    rp_status st;
+
+    Py_BEGIN_ALLOW_THREADS
+    st = rp_client_local(store, NULL, &client, &err);
+    if (st == RP_OK) st = rp_client_get_table(client, name, rp_wait_none(), &tables, &err);
+    rp_client_tables_free(tables);
+    rp_client_free(client);
+    Py_END_ALLOW_THREADS
+    if (st == RP_OK) /* it was added meanwhile */
+        PyErr_Format(core_NotFoundError, "Priority table %s was not found", name);
+    else
+        (void)core_raise(st, &err);
+}
+
 /* Returns the table of that name; NULL with an exception. Drop the reference with
  * rp_table_unref(). */
 static rp_table *table_of(PyObject *self, PyObject *text)
@@ -205,13 +226,7 @@ static rp_table *table_of(PyObject *self, PyObject *text)
 
     if (store == NULL) return NULL;
     table = rp_store_find_table(store, (rp_string){name, strlen(name)});
-    if (table == NULL) {
-        rp_error err = {.code = RP_NOT_FOUND};
-
-        (void)PyOS_snprintf(err.text, sizeof err.text, "Priority table %.200s was not found",
-                            name);
-        (void)core_raise(RP_NOT_FOUND, &err);
-    }
+    if (table == NULL) raise_no_table(store, name);
     return table;
 }
 

@@ -172,7 +172,7 @@ PyArray_Descr *core_descr(rp_dtype dtype)
     for (int i = 0; i < QUANTIZED_COUNT; i++)
         if (quantized_dtypes[i].dtype == dtype)
             return quantized_descr(quantized_dtypes[i].name, quantized_dtypes[i].raw);
-    PyErr_Format(PyExc_ValueError, "no dtype has the number %d", (int)dtype);
+    PyErr_Format(PyExc_ValueError, "type code %d is none of the dtypes of reprise", (int)dtype);
     return NULL;
 }
 

@@ -5,82 +5,10 @@
  * the writer keeps one nest, and returns it again if it is unchanged and no caller holds a
  * mutable part of it. This is checked each time, which is much cheaper than making a new nest.
  *
- * A dict of the nest has a type of its own, whose KeyError lists the columns. jax, optree
- * and torch take such a dict for a leaf, so if one of them is imported, it is a plain dict. The
- * dicts in a tuple are always plain.
- *
  * Invariants:
  *   K1  structure and leaves are set together, and `leaves` has a history for each leaf;
  *   K2  if `nest` is set, parts[0 .. part_count) are its parts in preorder, as it was made. */
 #include "trajectory_writer.h"
-
-static PyObject *dict_missing(PyObject *self, PyObject *key)
-{
-    PyObject *keys = PyDict_Keys(self);
-    PyObject *list = keys == NULL ? NULL : PyObject_Repr(keys);
-    if (list != NULL) {
-        PyObject *text =
-            PyUnicode_FromFormat("the history has no column %R; it has %U", key, list);
-        if (text != NULL) PyErr_SetObject(PyExc_KeyError, text);
-        Py_XDECREF(text);
-    }
-    Py_XDECREF(list);
-    Py_XDECREF(keys);
-    return NULL;
-}
-
-static PyMethodDef dict_methods[] = {{"__missing__", dict_missing, METH_O, NULL},
-                                     {NULL, NULL, 0, NULL}};
-
-PyTypeObject core_HistoryDict = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "reprise._core.HistoryDict",
-    .tp_basicsize = sizeof(PyDictObject),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_base = &PyDict_Type,
-    .tp_doc = "A dict of histories, whose KeyError lists the columns.",
-    .tp_methods = dict_methods,
-};
-
-static bool is_dict(PyObject *obj)
-{
-    return PyDict_CheckExact(obj) || Py_TYPE(obj) == &core_HistoryDict;
-}
-
-/* True if a package is imported that takes only plain dicts for nests; -1 with an exception. */
-static int needs_plain_dicts(void)
-{
-    static const char *const packages[] = {"jax", "optree", "torch"};
-    static PyObject *names[3];
-    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
-    int found = 0;
-    for (int i = 0; i < 3 && found == 0; i++) {
-        if (names[i] == NULL) names[i] = PyUnicode_InternFromString(packages[i]);
-        found = names[i] == NULL ? -1 : PyDict_Contains(modules, names[i]);
-    }
-    return found;
-}
-
-/* Gives the dicts of a nest their type. Returns the nest, a new reference, which may be another
- * object. */
-static PyObject *with_own_dicts(PyObject *obj)
-{
-    PyObject *key, *child, *made;
-    Py_ssize_t at = 0;
-    if (PyList_CheckExact(obj)) {
-        for (; at < PyList_GET_SIZE(obj); at++) {
-            made = with_own_dicts(PyList_GET_ITEM(obj, at));
-            if (made == NULL || PyList_SetItem(obj, at, made) < 0) return NULL;
-        }
-    }
-    if (!PyDict_CheckExact(obj)) return Py_NewRef(obj);
-    PyObject *dict = PyObject_CallNoArgs((PyObject *)&core_HistoryDict);
-    while (dict != NULL && PyDict_Next(obj, &at, &key, &child)) {
-        made = with_own_dicts(child);
-        if (made == NULL || PyDict_SetItem(dict, key, made) < 0) Py_CLEAR(dict);
-        Py_XDECREF(made);
-    }
-    return dict;
-}
 
 static bool add_part(core_writer *w, PyObject *obj, PyObject *key)
 {
@@ -103,7 +31,7 @@ static bool record_parts(core_writer *w, PyObject *obj, PyObject *key)
     Py_ssize_t at = 0;
     bool done = add_part(w, obj, key);
     if (Py_TYPE(obj) == &core_ColumnHistory) return done;
-    if (is_dict(obj)) {
+    if (PyDict_CheckExact(obj)) {
         while (done && PyDict_Next(obj, &at, &child_key, &child))
             done = record_parts(w, child, child_key);
     } else if (PyTuple_Check(obj)) {
@@ -134,7 +62,7 @@ static bool is_intact(const nest_part **part, const nest_part *end, PyObject *ob
         return same;
     }
     if (Py_REFCNT(obj) != 1) return false;
-    if (is_dict(obj)) {
+    if (PyDict_CheckExact(obj)) {
         while (same && PyDict_Next(obj, &at, &child_key, &child))
             same = is_intact(part, end, child, child_key);
     } else {
@@ -146,21 +74,15 @@ static bool is_intact(const nest_part **part, const nest_part *end, PyObject *ob
 
 /* Makes a new nest. Keeps it unless the history has changed meanwhile: making the nest calls
  * its types, which may append steps. */
-static PyObject *pack_history(core_writer *w, bool is_plain)
+static PyObject *pack_history(core_writer *w)
 {
     assert(w->structure != NULL && w->leaves != NULL); /* K1 */
     PyObject *structure = Py_NewRef(w->structure), *leaves = Py_NewRef(w->leaves);
     PyObject *nest =
         core_structure_pack(structure, &PyTuple_GET_ITEM(leaves, 0), PyTuple_GET_SIZE(leaves));
-    if (nest != NULL && !is_plain) {
-        PyObject *packed = nest;
-        nest = with_own_dicts(packed);
-        Py_DECREF(packed);
-    }
     if (nest != NULL && w->structure == structure) {
         PyObject *old = w->nest;
         w->part_count = 0;
-        w->is_nest_plain = is_plain;
         w->nest = record_parts(w, nest, NULL) ? Py_NewRef(nest) : NULL;
         Py_XDECREF(old);
     }
@@ -207,12 +129,9 @@ PyObject *core_writer_history(core_writer *w, void *unused)
                         "history cannot be accessed before `append` is called at least once.");
         return NULL;
     }
-    int is_plain = needs_plain_dicts();
-    if (is_plain < 0) return NULL;
-    if (w->nest == NULL || w->is_nest_plain != is_plain ||
-        !is_intact(&part, w->parts + w->part_count, w->nest, NULL) ||
+    if (w->nest == NULL || !is_intact(&part, w->parts + w->part_count, w->nest, NULL) ||
         part != w->parts + w->part_count)
-        return pack_history(w, is_plain);
+        return pack_history(w);
     Py_INCREF(w->nest);
     return w->nest;
 }

@@ -329,6 +329,8 @@ static PyObject *create(new_item *item, PyObject *table)
         if (writer_enter(w->state) < 0) return NULL;
         st = create_call(item, rp_wait_none(), &err);
         writer_leave(w->state);
+        if (st == RP_INVALID)
+            st = RP_DEADLINE; /* a signature can only be asked for in a wait */
     }
     if (st == RP_DEADLINE && writer_wait(w->state, create_call, item, -1, &st, &err) < 0)
         return NULL;
@@ -449,11 +451,13 @@ static PyObject *raise_late(const char *what, int64_t timeout_ms, const rp_error
     PyObject *span =
         type == NULL ? NULL
                      : PyObject_CallFunction(type, "iiL", 0, 0, (long long)timeout_ms * 1000);
-    if (span != NULL)
+    PyObject *why =
+        span == NULL ? NULL : core_reason(err->code == RP_DEADLINE ? err->text : "");
+    if (why != NULL)
         PyErr_Format(core_DeadlineExceededError,
-                     "%s call did not complete within provided timeout of %S%s%s", what, span,
-                     err->code == RP_DEADLINE ? ": " : "",
-                     err->code == RP_DEADLINE ? err->text : "");
+                     "%s call did not complete within provided timeout of %S%s%U", what, span,
+                     err->code == RP_DEADLINE ? ": " : "", why);
+    Py_XDECREF(why);
     Py_XDECREF(span);
     Py_XDECREF(type);
     Py_XDECREF(datetime);

@@ -46,6 +46,10 @@ static int await_server(core_client *client, int64_t timeout_ms)
         if (st == RP_OK) return 0;
         if (PyErr_CheckSignals() < 0) return -1;
         if ((st != RP_DEADLINE && st != RP_UNAVAILABLE) || rp_now_ns() >= until_ns) break;
+        if (st == RP_UNAVAILABLE && core_is_refused(client->client)) {
+            core_raise(st, &err);
+            return -1;
+        }
         if (core_patience_is_over(&patience) && core_patience_warn(&patience, err.text) < 0)
             return -1;
         if (slice_ms < ASK_MAX_MS && st == RP_DEADLINE) slice_ms *= 2;
@@ -290,7 +294,7 @@ static PyObject *writer_why(core_writer *w, PyObject *unused)
     rp_trajectory_writer_why(w->state->writer, text, sizeof(text));
     Py_END_ALLOW_THREADS
     writer_leave(w->state);
-    return core_text(text);
+    return core_reason(text);
 }
 
 static PyMethodDef writer_methods[] = {

@@ -41,7 +41,6 @@ typedef struct core_writer {
     PyObject *structure; /* NULL if there is no column yet */
     PyObject *leaves;    /* a tuple of histories */
     PyObject *nest;      /* the nest of the histories, or NULL */
-    bool is_nest_plain;  /* its dicts are plain (trajectory_history.c) */
     nest_part *parts;    /* the elements of the nest */
     size_t part_count, part_capacity;
 } core_writer;

@@ -23,7 +23,7 @@ core_patience core_patience_after(int64_t waited_ns)
     if (waited_ns < 0) waited_ns = 0; /* Python code may set it to any number */
     if (waited_ns > INT64_MAX / 8) waited_ns = INT64_MAX / 8;
     p.since_ns -= waited_ns;
-    p.warn_ns = p.since_ns + (waited_ns < first_warning_ns ? first_warning_ns : 3 * waited_ns);
+    if (waited_ns < first_warning_ns) p.warn_ns -= waited_ns; /* else it was said before */
     return p;
 }
 
@@ -44,6 +44,14 @@ int core_patience_warn(core_patience *p, const char *text)
     Py_XDECREF(module);
     Py_XDECREF(result);
     return result != NULL ? 0 : -1;
+}
+
+bool core_is_refused(rp_client *client)
+{
+    char why[8] = "";
+
+    if (client != NULL) (void)rp_client_why_away(client, SIZE_MAX, why, sizeof why);
+    return why[0] != '\0';
 }
 
 void core_sleep_ms(long ms)
@@ -115,8 +123,10 @@ int core_wait_after(int64_t waited_ns, core_call call, void *arg, int64_t timeou
 
 void core_sampler_why(rp_sampler *sampler, int64_t timeout_ms, char *text, size_t size)
 {
-    (void)snprintf(text, size, "none is ready");
+    (void)snprintf(text, size, "none is ready; a timeout of %d ms or more gives the reason",
+                   ASKED_MS);
     if (timeout_ms >= 0 && timeout_ms < ASKED_MS) return;
+    (void)snprintf(text, size, "none is ready");
     Py_BEGIN_ALLOW_THREADS
     rp_sampler_why(sampler, text, size);
     Py_END_ALLOW_THREADS

@@ -44,12 +44,21 @@ def say_waiting(seconds: float, reason: str) -> None:
     for late in ("the deadline passed: ", "no connection in time: "):  # of an attempt, not of the call
         if reason.startswith(late):
             reason = reason[len(late) :]
+    reason = _explain(reason)
     logger().warning("still waiting after %.0f s: %s", seconds, reason)
 
 
-def say_left_out(calls: int, reason: str) -> None:
-    """Logs that calls to all shards have left one out. The C extension calls it."""
-    logger().warning("%s left out a shard: %s", "a call" if calls == 1 else f"{calls} calls", reason)
+def _explain(reason: str) -> str:
+    from reprise import local_servers  # which imports the C extension
+
+    return local_servers.explain(reason)
+
+
+def say_left_out(calls: int, reason: str, call: str, table: str | None) -> None:
+    """Logs that calls to all shards have left one out. The C extension calls it after the last one."""
+    last = f"{call}({'' if table is None else repr(table)})"
+    text = last if calls == 1 else f"{calls} calls, the last of them {last},"
+    logger().warning("%s left out a shard: %s", text, _explain(reason))
 
 
 class Patience:

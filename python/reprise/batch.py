@@ -171,7 +171,7 @@ class BatchIterator:
 
     def __init__(self, dataset: Dataset, *, depth: Optional[int] = None):
         self._client = dataset._client  # which may keep its server from being garbage-collected
-        self._packer = dataset.packer()
+        self._packer = dataset.take_packer()
         self._size = dataset.batch_size
         self._plan = dataset._plan
         self._timeout_ms = dataset._timeout_ms
@@ -236,7 +236,7 @@ def pack(core: _core.Batch, packer: Optional[tree.Structure]) -> Batch:
     if packer is not None:
         if packer.leaf_count != len(data):
             raise ValueError(
-                f"items have {len(data)} columns, but the structure has "
+                f"items have {len(data)} column{'' if len(data) == 1 else 's'}, but the structure has "
                 f"{packer.leaf_count}: {packer}"
             )
         data = packer.pack(data)

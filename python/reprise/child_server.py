@@ -35,6 +35,7 @@ _START_TIMEOUT = 60.0
 _LOAD_TIMEOUT = 24 * 3600.0
 _STOP_TIMEOUT = 10.0
 _ASK_TIMEOUT = 30.0
+_END_TIMEOUT = 1.0  # of a process whose pipe is closed
 _POLL = 0.5  # seconds between two checks whether the parent is alive
 
 # The exceptions of the child that the parent raises as they are; others become StatusError.
@@ -172,6 +173,7 @@ class Child:
         self._socket = answer["socket"]
         self._clients = weakref.WeakSet()
         local_servers.clients[self.port] = self._clients
+        local_servers.children[self.port] = self
         self.places = [_InChild(self, table.name) for table in tables]
 
     def _start(self, config: Mapping[str, Any]) -> Dict[str, Any]:
@@ -212,10 +214,15 @@ class Child:
                 text = f"the server's process did not answer in {_ASK_TIMEOUT:g} s"
                 raise errors.DeadlineExceededError(text) from None
             except (EOFError, OSError, ValueError):
-                raise _status("UNAVAILABLE", "the server's process has ended") from None
+                text = self.say_end(_END_TIMEOUT) or "the server's process does not respond"
+                raise _status("UNAVAILABLE", text) from None
         if "error" in answer:
             raise _error(answer)
         return answer["result"]
+
+    def waiting(self) -> List[Dict[str, Any]]:
+        """Returns dicts of the calls that wait at tables and rollouts."""
+        return self.ask("waiting", "")
 
     @property
     def pid(self) -> int:
@@ -224,6 +231,34 @@ class Child:
     @property
     def alive(self) -> bool:
         return os.getpid() == self._parent and self._process.poll() is None
+
+    @property
+    def end(self) -> str:
+        """How the process has ended; "" if it runs, or belongs to another process."""
+        code = self._process.poll() if os.getpid() == self._parent else None
+        if code is None:
+            return ""
+        return f"signal {-code}" if code < 0 else f"status {code}"
+
+    @property
+    def addresses(self) -> List[str]:
+        """The addresses of the server in the errors of clients of this host."""
+        names = [f"{host}:{self.port}" for host in local_servers.LOOPBACK if host]
+        return names if self._socket is None else [*names, f"unix:{self._socket[0]}"]
+
+    def say_end(self, timeout: float) -> str:
+        """Says that the process has ended, how, and what to do; "" if it still runs after `timeout`
+        seconds."""
+        if os.getpid() != self._parent:
+            return ""
+        try:
+            self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return ""
+        return (
+            f"the server's process {self.pid} has ended ({self.end}): make a new Server, and "
+            "clients of it"
+        )
 
     def stop(self, grace: float) -> None:
         if os.getpid() != self._parent:
@@ -245,6 +280,8 @@ class Child:
     def _clean_up(self) -> None:
         self._process.wait()
         if self._clients is not None:
+            if local_servers.children.get(self.port) is self:
+                del local_servers.children[self.port]
             if local_servers.clients.get(self.port) is self._clients:
                 del local_servers.clients[self.port]
             for client in list(self._clients):
@@ -322,9 +359,12 @@ def _serve(config: Mapping[str, Any]) -> ThreadServer:
     )
 
 
-def _answer(store: Any, request: Mapping[str, Any]) -> Dict[str, Any]:
+def _answer(server: Any, request: Mapping[str, Any]) -> Dict[str, Any]:
     try:
-        result = getattr(store, request["do"])(request["table"], *request["with"])
+        if request["do"] == "waiting" and not request["table"]:
+            result = server.waiting()
+        else:
+            result = getattr(server.store, request["do"])(request["table"], *request["with"])
     except Exception as error:
         return _error_to_json(error)
     if request["do"] == "table_info":
@@ -350,7 +390,7 @@ def _run(server: Any, parent: int, requests: _Lines, out: int) -> float:
             break
         if request["do"] == "stop":
             return request["grace"]
-        _put(out, dict(_answer(server.store, request), id=request["id"]))
+        _put(out, dict(_answer(server, request), id=request["id"]))
     return 0.0
 
 

@@ -88,8 +88,9 @@ class Client(Connection):
     a child process after a fork.
 
     If the server cannot be reached, calls wait for it: up to `timeout` seconds, or for ever if
-    `timeout` is None. Ctrl-C ends every wait. A wait of 2 seconds or more is logged, with its reason,
-    as a warning of the logger `reprise`.
+    `timeout` is None. A client that the server refuses, since it does not use TLS or does not trust the
+    certificate, does not wait: its calls raise StatusError (UNAVAILABLE). Ctrl-C ends every wait. A wait
+    of 2 seconds or more is logged, with its reason, as a warning of the logger `reprise`.
 
     Args:
       server_address: "host:port", "unix:/path", several of them separated by commas or as a
@@ -102,7 +103,7 @@ class Client(Connection):
       certificate_file, key_file: PEM files of this client's own certificate.
       server_name: the name that the server's certificate must have; None: the host in the
         address.
-      token: a bearer token, not empty; None: none is sent.
+      token: a bearer token, ASCII without spaces, not empty; None: none is sent.
       connect_timeout: seconds for one attempt to connect; 0: 10 seconds.
       spread: how items are spread over shards: "turns" (round robin) or "keys" (by key).
       shared_memory: read large chunks from memory shared with a server on this host.
@@ -123,7 +124,10 @@ class Client(Connection):
     ) -> None:
         """Inserts one step as an item of each table, and waits until all are confirmed.
 
-        The data is sent and stored once, however many tables it is in.
+        The data is sent and stored once, however many tables it is in. A table that does not exist, and
+        a priority that its selectors refuse, are found before anything is sent, unless no server
+        responds in time, or the table was dropped or created anew since an earlier insert. Then, or
+        if a table refuses the item for another reason, the other tables may have it nevertheless.
 
         Args:
           data: a nest of arrays.
@@ -466,18 +470,31 @@ class Client(Connection):
 
     @suggest_names
     def reset(self, table: str, *, timeout: Optional[float] = None) -> None:
-        """Removes all items of a table and resets its rate limiter."""
+        """Removes all items of a table and resets its rate limiter.
+
+        Servers that cannot be reached are left out, and a warning is logged.
+        """
         self._client.reset(table, timeout)
 
     def checkpoint(self, *, timeout: Optional[float] = None) -> str:
         """Makes the server write a checkpoint. Returns the path of the checkpoint on the server.
 
-        The checkpoint has all data that was confirmed before the call.
+        The checkpoint has all data that was confirmed before the call. Servers that cannot be reached
+        are left out, and a warning is logged.
 
         Raises:
           ValueError: the server has neither a checkpointer nor storage.
         """
-        return (self._local_durable() or self._client).checkpoint(timeout)
+        try:
+            return (self._local_durable() or self._client).checkpoint(timeout)
+        except ValueError as e:
+            told, found, _ = str(e).partition("no checkpointer is configured")
+            if not found:
+                raise
+            raise ValueError(
+                f"{told}{found} for this server: make it with reprise.Server(tables, storage=DIR), or "
+                "start it with reprise serve --data DIR"
+            ) from None
 
     def storage(self, *, timeout: Optional[float] = None) -> List[Dict[str, Any]]:
         """Returns a dict for each server, with the state of its storage.
@@ -513,6 +530,8 @@ class Client(Connection):
     def create_table(self, table: Table, *, timeout: Optional[float] = None) -> None:
         """Creates a table with the settings of `table` on a running server.
 
+        Servers that cannot be reached are left out, and a warning is logged.
+
         Raises:
           StatusError: a table of that name exists; the server is Reverb's, which cannot do this.
         """
@@ -522,12 +541,22 @@ class Client(Connection):
         self._client.create_table(
             table.name, signature=table._signature, **table._options, timeout=timeout
         )
-        self._signature_cache = {}
 
     def drop_table(self, table: str, *, timeout: Optional[float] = None) -> None:
-        """Removes a table from a running server; calls that wait at it end with an error."""
+        """Removes a table with its items from a running server. This cannot be undone: a table of that
+        name which is created later is empty.
+
+        Calls that wait at the table end with NotFoundError, or with StatusError (CANCELLED), and so
+        do samplers and iterators of it. A writer refuses only its items for this table: the next
+        `flush()` raises NotFoundError, and the writer goes on. Items in other tables stay as they
+        are, with the data that they share with items of this one.
+
+        Servers that cannot be reached are left out, and a warning is logged.
+
+        Raises:
+          NotFoundError: there is no such table.
+        """
         self._client.drop_table(table, timeout)
-        self._signature_cache = {}
 
     @suggest_names
     def alter_table(
@@ -542,6 +571,8 @@ class Client(Connection):
         timeout: Optional[float] = None,
     ) -> None:
         """Changes settings of a table while it is in use. If one of them is invalid, none changes.
+
+        Servers that cannot be reached are left out, and a warning is logged.
 
         `recenter`: the new rate limiter counts only later inserts and samples. Otherwise it counts
         earlier ones too, so that inserts or samples may first have to wait for the other side.
@@ -573,13 +604,19 @@ class Client(Connection):
     def pause_table(
         self, table: str, sides: str = "both", *, timeout: Optional[float] = None
     ) -> None:
-        """Makes "inserts", "samples" or "both" of a table wait, as its rate limiter would."""
+        """Makes "inserts", "samples" or "both" of a table wait, as its rate limiter would.
+
+        Servers that cannot be reached are left out, and a warning is logged.
+        """
         self._client.pause(table, _side(sides), timeout)
 
     def resume_table(
         self, table: str, sides: str = "both", *, timeout: Optional[float] = None
     ) -> None:
-        """Resumes paused inserts, samples or both."""
+        """Resumes paused inserts, samples or both.
+
+        Servers that cannot be reached are left out, and a warning is logged.
+        """
         self._client.resume(table, _side(sides), timeout)
 
     def rollouts(

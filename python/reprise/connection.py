@@ -49,7 +49,8 @@ def _check_address(address: str) -> None:
     """Raises ValueError for mistakes in an address that are known without a connection."""
     scheme, found, rest = address.partition("://")
     if found and scheme in ("http", "https", "grpc", "tcp"):
-        raise ValueError(f"address {address!r}: write host:port, without '{scheme}://', as in {rest!r}")
+        raise ValueError(f"address {address!r}: write host:port, without '{scheme}://', as in "
+                         f"{rest.split('/')[0]!r}")
     if ";" in address:
         raise ValueError(f"address {address!r}: separate addresses by commas, as in "
                          f"{address.replace(';', ',')!r}")
@@ -121,8 +122,12 @@ class Connection:
             "seed": seed,
         }
         usual = {"spread": "turns", "shared_memory": True}
+        # Without them there would be no TLS or no token: the extension refuses empty ones.
+        not_empty = ("ca_file", "certificate_file", "key_file", "token")
         self._options = {
-            name: value for name, value in given.items() if value and value != usual.get(name)
+            name: value
+            for name, value in given.items()
+            if (value or value == "" and name in not_empty) and value != usual.get(name)
         }
         if not shared_memory:
             self._options["shared_memory"] = False
@@ -136,7 +141,6 @@ class Connection:
         self._path: Optional[str] = None
         self._not_stopped: Set[str] = set()  # addresses, without those of children that have ended
         self._inserters: List[_core.StepWriter] = []
-        self._signature_cache: Dict[str, Any] = {}
 
     def __reduce__(self) -> Tuple[Any, ...]:
         options = dict(self._options)
@@ -236,7 +240,6 @@ class Connection:
           DeadlineExceededError: no response within `timeout` seconds (0 and None: no limit).
         """
         tables = self.details(timeout or None)
-        self._signature_cache.update((name, info["signature"]) for name, info in tables.items())
         return {name: reverb_types.TableInfo.from_dict(info) for name, info in tables.items()}
 
     def details(
@@ -263,12 +266,10 @@ class Connection:
         return found
 
     def _get_signature_for_table(self, table: str, timeout: Optional[float] = None) -> Any:
-        if table not in self._signature_cache:
-            tables = self.details(timeout)
-            if table not in tables:  # in Reverb's words
-                raise errors.NotFoundError(
-                    f'Could not find table "{table}". The following tables exists: '
-                    f"{', '.join(tables)}."
-                )
-            self._signature_cache[table] = tables[table]["signature"]
-        return self._signature_cache[table]
+        tables = self.details(timeout)
+        if table not in tables:  # in Reverb's words
+            raise errors.NotFoundError(
+                f'Could not find table "{table}". The following tables exists: '
+                f"{', '.join(tables)}."
+            )
+        return tables[table]["signature"]

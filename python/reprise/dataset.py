@@ -209,16 +209,23 @@ class Dataset:
         return min(limits) / 1000 if limits else None
 
     def packer(self, timeout: Optional[float] = None) -> Optional[tree.Structure]:
-        """The structure of a batch; None: a list. Computed once, for the first iterator. It may be
-        requested from the server, for `timeout` seconds at most (None: that of the dataset)."""
+        """The structure of the batches of the next iterator; None: a list. It may be requested from the
+        server, for `timeout` seconds at most (None: that of the dataset)."""
         if not self._packer_known:
             structure = self._structure
             if structure is None and not isinstance(self._client, _core.Client):
                 structure = self.signature(timeout)
-            if structure is not None and structure is not False:
-                self._packer = tree.Structure(structure)
+            is_nest = structure is not None and structure is not False
+            self._packer = tree.Structure(structure) if is_nest else None
             self._packer_known = True
         return self._packer
+
+    def take_packer(self) -> Optional[tree.Structure]:
+        """Returns `packer()`. The next iterator requests it again, since the table may be created anew
+        meanwhile."""
+        packer = self.packer()
+        self._packer_known = False
+        return packer
 
     def sampler(self, **changes: Any) -> _core.Sampler:
         """Makes a sampler of the C extension with these options, except for `changes`."""

@@ -197,7 +197,11 @@ class Part:
 
     def pack(self, name: str, budget: int) -> List[Part]:
         """Divides the items into consecutive parts. Each takes as many of the next items as have
-        at most `budget` rows of the column together, or one item if that alone has more."""
+        at most `budget` rows of the column together, or one item if that alone has more.
+
+        Raises:
+          NotFoundError: an item has no such column.
+        """
         budget = _number("budget", budget, 1)
         first = self._draw.pack((name, self._first, self._last), budget)
         return [Part(self._draw, self._first + a, self._first + b) for a, b in zip(first, first[1:])]
@@ -371,7 +375,8 @@ class Rollouts:
 
     All methods may be called from any thread. `timeout` bounds a call in seconds; None: it waits as
     long as it has to. A call that waits can be interrupted with Ctrl-C, and says after 2 s what it
-    waits for. After `DeadlineExceededError` nothing was changed, and its text has the reason.
+    waits for. 0: it is tried once, for at most 2 s. After `DeadlineExceededError` nothing was changed,
+    and its text has the reason. Only if that is "no response in time", the server may have done it.
 
     While no server can be reached, calls wait for one. If the connection breaks during a call, the
     call is repeated. The exceptions are `draw` and `release`, which raise `StatusError` then: a second

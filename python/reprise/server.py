@@ -94,6 +94,10 @@ class _Remote:
             else:
                 _check_same(table, there[table.name])
         self.alive = True
+        self._client = client
+
+    def waiting(self) -> List[Dict[str, Any]]:
+        return self._client._client.why_blocked(timeout=REMOTE_TIMEOUT_S)
 
     def stop(self, grace: float) -> None:
         del grace
@@ -316,8 +320,10 @@ class Server:
         self._stopped.set()
 
     def why(self) -> List[Waiting]:
-        """Returns the calls that wait at the server's tables now, and what would release them."""
-        return [waiting for table in self._tables for waiting in table.why()]
+        """Returns the calls that wait at the server's tables and rollouts now, and what would release
+        them. A draw of rollouts counts as a sample, what puts or reserves groups as an insert.
+        """
+        return [Waiting.from_dict(call["table"], call) for call in self._place.waiting()]
 
     def kill(self) -> None:
         """Kills the child process of the server."""
@@ -358,7 +364,9 @@ class Server:
     def __repr__(self) -> str:
         tables = ", ".join(repr(table) for table in self._tables)
         internal = self._checkpointer and self._checkpointer.internal_checkpointer()
+        end = self._place.end if self._where == "child" else ""
+        ended = f", ended={end!r}" if end else ""
         return (
             f"Server(port={self.port}, where={self._where}, tables=[{tables}], "
-            f"checkpointer={internal})"
+            f"checkpointer={internal}{ended})"
         )

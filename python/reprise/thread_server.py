@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import Any, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from reprise import _core, callbacks, errors, local_path, local_servers
 from reprise import storage as storage_module
@@ -58,6 +58,7 @@ class ThreadServer:
         if self._durable is not None:
             local_servers.durables[self.port] = self._durable
         local_servers.stores[self.port] = self.store
+        local_servers.stopped.discard(self.port)
 
     def _name_socket(self, temporary: str) -> None:
         path = local_path.socket_path(self.port)
@@ -72,12 +73,17 @@ class ThreadServer:
     def alive(self) -> bool:
         return self._server.running
 
+    def waiting(self) -> List[Dict[str, Any]]:
+        """Returns dicts of the calls that wait at tables and rollouts."""
+        return _core.Client.local(self.store, 0, 0).why_blocked()
+
     def stop(self, grace: float) -> None:
         if self._pid != os.getpid():
             return  # in a forked child: the server runs in the parent
         if local_servers.stores.get(self.port) is self.store:
             local_servers.stores.pop(self.port, None)
             local_servers.durables.pop(self.port, None)
+            local_servers.stopped.add(self.port)
         if self.socket is not None:
             local_path.remove(*self.socket)
             self.socket = None

@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "error/fail.h"
+#include "error/unfit.h"
 #include "reprise/rl/onnx.h"
 
 static_assert(sizeof(rp_real) == sizeof(float), "networks take observations as they are");
@@ -20,10 +21,12 @@ static bool is_image(const rp_env_spec *spec)
 
 rp_status rp_dqn_check_env(const rp_env_spec *spec, rp_error *err)
 {
+    char others[160];
+
     if (spec->action_kind == RP_ACTION_DISCRETE) return RP_OK;
-    return rp_rl_fail(err, RP_INVALID,
-                      "dqn: needs discrete actions, and the environment has a box of %zu",
-                      spec->action_size);
+    return rp_rl_fail(
+        err, RP_INVALID, "dqn: needs discrete actions, and the environment has a box of %zu%s",
+        spec->action_size, rp_envs_text(RP_ACTION_DISCRETE, others, sizeof others));
 }
 
 /* The network: three convolutions if observations are images (Mnih et al. 2015), then hidden

@@ -8,7 +8,7 @@
 #include <assert.h>
 
 #include "agents/adder_window.h"
-#include "agents/replay.h"
+#include "agents/replay_plan.h"
 #include "error/fail.h"
 
 enum { PLAIN_BYTES = 8192 }; /* the adder does not compress observations up to this size */

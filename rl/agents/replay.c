@@ -2,7 +2,8 @@
 /* Invariants:
  *   P1  rows 0 .. filled - 1 of the batch are drawn; filled < batch between calls that failed;
  *   P2  changes 0 .. change_count - 1 wait to be sent; there is room for those of a batch;
- *   P3  view.left_out is the number of rows of the batch that are bad.
+ *   P3  view.left_out is the number of rows of the batch that are bad;
+ *   P4  items are deleted only after the table was found to have `signature`.
  *
  * A sampler stacks items in groups, and does not say which one of a group cannot be decoded.
  * So after such a failure the next batches are decoded item by item. */
@@ -15,7 +16,9 @@
 
 #include "agents/item_check.h"
 #include "agents/place.h"
+#include "agents/replay_plan.h"
 #include "error/fail.h"
+#include "error/unfit.h"
 #include "reprise/sampler.h"
 
 enum {
@@ -34,12 +37,15 @@ struct rp_replay {
     rp_allocator alloc;
     rp_env_spec spec;
     rp_client *client;
-    rp_table *table;     /* a reference; NULL: draws by a sampler */
-    rp_sampler *sampler; /* NULL: none yet, or the last one failed */
+    rp_signature *signature; /* of the items that the learner expects */
+    rp_table *table;         /* a reference; NULL: draws by a sampler */
+    rp_sampler *sampler;     /* NULL: none yet, or the last one failed */
     rp_decoder *decoder;
     size_t batch, prefetch, mutate_for;
     double beta;
     size_t filled;           /* P1 */
+    rp_cancel *cancel;       /* of the draw in progress */
+    bool is_own;             /* P4: at the last look */
     size_t careful;          /* batches that are still decoded item by item */
     bool *is_bad;            /* P3: of each row */
     uint64_t *bad_keys;      /* room for those of a batch */
@@ -97,6 +103,10 @@ static void set_bytes(rp_replay *r)
 
 static rp_status fill_in(rp_replay *r, rp_store *store, rp_error *err)
 {
+    const rp_replay_plan plan = {.spec = r->spec, .copies = 1, .n_step = 1};
+    const rp_adder_options adder = rp_replay_adder(&plan);
+    rp_status st;
+
     set_bytes(r);
     r->block_bytes = place_arrays(r, NULL);
     r->block = r->alloc.resize(r->alloc.ctx, NULL, 0, r->block_bytes);
@@ -105,7 +115,8 @@ static rp_status fill_in(rp_replay *r, rp_store *store, rp_error *err)
     (void)place_arrays(r, r->block);
     if (rp_decoder_new(&r->alloc, 0, &r->decoder) != RP_OK)
         return rp_rl_fail_memory(err, sizeof *r);
-    if (store == NULL) return RP_OK;
+    st = rp_adder_signature(&adder, &r->signature, err);
+    if (st != RP_OK || store == NULL) return st;
     r->table =
         rp_store_find_table(store, (rp_string){RP_REPLAY_TABLE, sizeof RP_REPLAY_TABLE - 1});
     if (r->table == NULL)
@@ -146,6 +157,7 @@ void rp_replay_free(rp_replay *r)
     rp_sampler_free(r->sampler);
     rp_decoder_free(r->decoder);
     rp_table_unref(r->table);
+    rp_signature_unref(r->signature);
     if (r->block != NULL) (void)alloc.resize(alloc.ctx, r->block, r->block_bytes, 0);
     (void)alloc.resize(alloc.ctx, r, sizeof *r, 0);
 }
@@ -172,7 +184,38 @@ static void set_bad(rp_replay *r, size_t row, const char *why)
                    (unsigned long long)r->samples[row].key, why);
 }
 
-/* Decodes one item to its row. One that does not fit is marked as bad. RP_NO_RESOURCE. */
+/* Finds out whether the table is the learner's, so that items may be deleted. If it is away, it
+ * is not known to be. RP_PRECONDITION. */
+static rp_status look(rp_replay *r, rp_error *err)
+{
+    rp_wait wait = rp_wait_ms(SEND_MS);
+    rp_status st;
+
+    wait.cancel = r->cancel;
+    st = rp_check_tables(r->client, RP_REPLAY_TABLE, r->signature, "this agent", wait,
+                         &r->is_own, err);
+    assert(st == RP_OK || !r->is_own); /* P4 */
+    return st == RP_PRECONDITION ? st : RP_OK;
+}
+
+/* Fails for an item with other columns, unless the table is the learner's: then others have
+ * written it, unchecked. */
+static rp_status refuse_unfit(rp_replay *r, const rp_trajectory *item, rp_error *err)
+{
+    char why[120];
+    rp_status st;
+
+    if (!rp_item_differs(item, r->signature, why, sizeof why)) return RP_OK;
+    st = look(r, err);
+    if (st != RP_OK || r->is_own) return st;
+    return rp_rl_fail(err, RP_PRECONDITION,
+                      "table '%s' of %.80s has items that are not of this agent: %s; name "
+                      "another server",
+                      RP_REPLAY_TABLE, rp_client_shard_address(r->client, 0), why);
+}
+
+/* Decodes one item to its row. One that does not fit is marked as bad. RP_NO_RESOURCE,
+ * RP_PRECONDITION. */
 static rp_status take_one(rp_replay *r, size_t row, rp_error *err)
 {
     const rp_trajectory *item = r->trajectories[row];
@@ -182,6 +225,7 @@ static rp_status take_one(rp_replay *r, size_t row, rp_error *err)
         st = rp_decoder_stack(r->decoder, &item, 1, i, r->place[i] + row * r->bytes[i],
                               r->bytes[i], err);
     if (st != RP_INVALID && st != RP_CORRUPT) return st;
+    if (refuse_unfit(r, item, err) != RP_OK) return RP_PRECONDITION;
     set_bad(r, row, st == RP_INVALID ? "columns of other sizes" : "bytes that do not decode");
     return RP_OK;
 }
@@ -309,7 +353,8 @@ static void mark_bad(rp_replay *r)
         if (!r->is_bad[i] && !rp_item_is_sound(&check, i, why, sizeof why)) set_bad(r, i, why);
 }
 
-/* Deletes the bad items of the batch. If the replay is away they stay, and are found again. */
+/* Deletes the bad items of the batch. If the replay is away they stay, and are found again.
+ * They stay as well in a table that has not the signature of the learner. */
 static rp_status delete_bad(rp_replay *r, rp_cancel *cancel, rp_error *err)
 {
     rp_mutation mutation = {.deletes = r->bad_keys};
@@ -319,7 +364,9 @@ static rp_status delete_bad(rp_replay *r, rp_cancel *cancel, rp_error *err)
     for (size_t i = 0; i < r->batch; i++)
         if (r->is_bad[i]) r->bad_keys[mutation.delete_count++] = r->samples[i].key;
     assert(mutation.delete_count == r->view.left_out); /* P3 */
-    send.cancel = cancel;
+    send.cancel = r->cancel = cancel;
+    st = look(r, err);
+    if (st != RP_OK || !r->is_own) return st; /* P4 */
     st = rp_client_mutate(r->client, RP_REPLAY_TABLE, &mutation, send, err);
     return st == RP_UNAVAILABLE || st == RP_DEADLINE || st == RP_NOT_FOUND ? RP_OK : st;
 }
@@ -363,6 +410,7 @@ static rp_status check_share(rp_replay *r, rp_error *err)
 
 rp_status rp_replay_draw(rp_replay *r, rp_wait wait, rp_error *err)
 {
+    r->cancel = wait.cancel;
     for (;;) {
         rp_status st;
 

@@ -8,8 +8,9 @@
  *
  * Any client with the role `write` can insert items, so some may be bad. An item is bad if it
  * cannot be decoded or fails the checks of item_check.h; all others are sound. A bad item is
- * counted and deleted from the table. Its row in the batch is left out: the row is replaced by
- * a copy of a sound row, with weight 0. Batches therefore keep their size.
+ * counted. It is deleted if the table has the signature of the agent. If the table has none, an
+ * item with other columns ends the learner. The row of a bad item is left out: it is replaced
+ * by a copy of a sound row, with weight 0. Batches therefore keep their size.
  *
  * One thread at a time may use an rp_replay. */
 #ifndef RP_AGENTS_REPLAY_H
@@ -20,8 +21,6 @@
 #include "reprise/rl/env.h"
 #include "reprise/rl/nn.h"
 
-/* The name of the table that every agent uses. */
-#define RP_REPLAY_TABLE "replay"
 /* Added to every priority, because an item with priority 0 would never be drawn again. */
 #define RP_PRIORITY_FLOOR 1e-3
 
@@ -62,7 +61,8 @@ const rp_replay_batch *rp_replay_get_batch(const rp_replay *replay);
 /* Draws a batch with at least one sound row. After RP_DEADLINE the next call keeps the items
  * drawn so far. After any other failure the next call starts a new batch.
  * RP_DEADLINE, RP_CANCELLED, RP_CORRUPT (nearly all items of the last 1,000 batches were bad),
- * or a status of the sampler or the table. */
+ * RP_PRECONDITION (the table has the items of another program), or a status of the sampler or
+ * the table. */
 RP_NODISCARD rp_status rp_replay_draw(rp_replay *replay, rp_wait wait, rp_error *err);
 
 /* Handles a batch whose loss is over its bound. A row is suspect if its error is not finite, or

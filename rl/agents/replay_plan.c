@@ -4,7 +4,6 @@
 
 #include <assert.h>
 
-#include "agents/replay.h"
 #include "agents/setting_value.h"
 #include "error/fail.h"
 

@@ -8,6 +8,9 @@
 #include "reprise/rl/settings.h"
 #include "reprise/store.h"
 
+/* The name of the table that every agent uses. */
+#define RP_REPLAY_TABLE "replay"
+
 typedef struct rp_replay_plan {
     rp_env_spec spec;
     int64_t copies, n_step; /* parallel environments; n of the n-step transitions */

@@ -205,7 +205,7 @@ static void say_bad(learner_life *l, const rp_agent_metrics *m)
     if (m->bad_items == l->bad_items) return;
     l->bad_items = m->bad_items;
     l->said_ns = now_ns;
-    rp_part_trouble(l->part, "left out and deleted bad items: %lld, the latest: %s",
+    rp_part_trouble(l->part, "left out bad items: %lld, the latest: %s",
                     (long long)m->bad_items, m->bad_item);
 }
 

@@ -132,6 +132,7 @@ rp_status rp_part_outlive(rp_part *p, rp_status (*live)(void *ctx, rp_error *err
 {
     int64_t pause_ms = FIRST_PAUSE_MS, worked_ns = p->worked_ns = rp_now_ns();
 
+    rp_part_waits(p, "the replay: no complete response yet"); /* each loop says when it works */
     for (;;) {
         rp_status st = live(ctx, err);
         int64_t patience_ms = p->apex->options.patience_ms;

@@ -120,6 +120,7 @@ bool rp_part_is_away(rp_status st);
 bool rp_part_is_patient(const rp_part *part);
 
 /* Calls live() and retries it, with growing pauses, while it fails because the replay is away.
+ * The part waits from the beginning, until live() calls rp_part_works() or rp_part_waits().
  * Returns the status of live() if that is RP_OK or another failure, RP_OK if the part has to
  * end, and RP_UNAVAILABLE once the part has made no progress for the program's patience_ms. */
 RP_NODISCARD rp_status rp_part_outlive(rp_part *part,
@@ -155,7 +156,8 @@ typedef struct rp_replay_view {
     uint32_t paused; /* RP_SIDE_... flags of what is paused on any shard */
 } rp_replay_view;
 
-/* Makes the table "replay" if it does not exist. */
+/* Makes the table "replay" if it does not exist. RP_PRECONDITION: it exists, with items that
+ * are not of this program. */
 RP_NODISCARD rp_status rp_apex_make_table(rp_part *part, rp_error *err);
 /* Reads the state of the table. The caller must set out->inserts_of. Returns RP_NOT_FOUND, or a
  * status of the client. */
@@ -176,7 +178,8 @@ bool rp_apex_is_ahead(const rp_part *part, const rp_replay_view *view, double ma
 RP_NODISCARD rp_status rp_apex_pace(rp_part *part, rp_replay_view *view, double max_diff,
                                     rp_error *err);
 /* Removes the items above the table's soft limit, if there are any. The soft limit is the
- * capacity in the settings. */
+ * capacity in the settings. A table without this program's signature keeps its items and its
+ * own limit. RP_PRECONDITION: it is the table of another program. */
 RP_NODISCARD rp_status rp_apex_trim(rp_part *part, const rp_replay_view *view, rp_error *err);
 
 #endif

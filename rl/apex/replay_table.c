@@ -22,10 +22,12 @@
  * wants, so actors must not wait meanwhile. */
 #include <assert.h>
 #include <float.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "apex/part.h"
 #include "error/fail.h"
+#include "error/unfit.h"
 
 enum {
     SLACK_SHARE = 5, /* the room beyond the soft limit is a fifth of it */
@@ -54,8 +56,22 @@ static int64_t hard_limit(int64_t soft)
     return soft + soft / SLACK_SHARE + 1;
 }
 
+/* Checks that the table is of this program: rp_check_tables(). */
+static rp_status check_own(const rp_part *p, const rp_signature *signature, bool *is_own,
+                           rp_error *err)
+{
+    const rp_apex_options *o = &p->apex->options;
+    char agent[64];
+
+    (void)snprintf(agent, sizeof agent, "apex-%.20s with %.30s", o->algorithm->name,
+                   o->env_class->name);
+    return rp_check_tables(o->client, RP_APEX_REPLAY, signature, agent,
+                           rp_part_wait(p, RP_CALL_MS), is_own, err);
+}
+
 rp_status rp_apex_make_table(rp_part *p, rp_error *err)
 {
+    bool is_own = false;
     rp_table_options table;
     rp_status st = describe(p, &table, err);
 
@@ -63,8 +79,9 @@ rp_status rp_apex_make_table(rp_part *p, rp_error *err)
     table.max_size = hard_limit(table.max_size);
     st = rp_client_create_table(p->apex->options.client, &table, rp_part_wait(p, RP_CALL_MS),
                                 err);
+    if (st == RP_EXISTS) st = check_own(p, table.signature, &is_own, err);
     rp_signature_unref(table.signature);
-    return st == RP_EXISTS ? RP_OK : st;
+    return st;
 }
 
 rp_status rp_apex_look(rp_part *p, rp_replay_view *out, rp_error *err)
@@ -175,13 +192,15 @@ rp_status rp_apex_trim(rp_part *p, const rp_replay_view *view, rp_error *err)
 {
     rp_table_options table;
     rp_status st = describe(p, &table, err);
-    int64_t soft = table.max_size;
+    int64_t soft;
+    bool is_own = false;
 
     if (st != RP_OK) return st;
+    soft = table.max_size;
+    if (view->size > soft * (int64_t)rp_client_shard_count(p->apex->options.client))
+        st = check_own(p, table.signature, &is_own, err);
     rp_signature_unref(table.signature);
-    if (view->size <= soft * (int64_t)rp_client_shard_count(p->apex->options.client))
-        return RP_OK;
-    for (int i = 0; st == RP_OK && i < 2; i++) {
+    for (int i = 0; st == RP_OK && is_own && i < 2; i++) {
         const rp_table_alteration change = {.which = RP_ALTER_MAX_SIZE,
                                             .max_size = i == 0 ? soft : hard_limit(soft)};
 

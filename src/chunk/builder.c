@@ -17,6 +17,7 @@
  *   B5  size <= capacity for each buffer. */
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "chunk/builder.h"
 #include "chunk/chunk.h"
@@ -77,13 +78,16 @@ static rp_status check_spec(const rp_spec *spec, size_t index, size_t *row_eleme
                             rp_error *err)
 {
     size_t row_bytes;
+    char label[48];
 
-    if (rp_dtype_size(spec->dtype) == 0)
-        return rp_fail(err, RP_INVALID, "column %zu: unknown dtype %d", index,
-                       (int)spec->dtype);
-    if (spec->shape.rank >= RP_MAX_RANK)
-        return rp_fail(err, RP_INVALID, "column %zu: the rank of a row must be < %d, got %d",
-                       index, RP_MAX_RANK, (int)spec->shape.rank);
+    if (rp_dtype_size(spec->dtype) == 0) {
+        (void)snprintf(label, sizeof label, "column %zu", index);
+        return rp_refuse_dtype(label, spec->dtype, err);
+    }
+    if (spec->shape.rank >= RP_MAX_RANK) {
+        (void)snprintf(label, sizeof label, "a row of column %zu", index);
+        return rp_refuse_rank(label, spec->shape.rank, RP_MAX_RANK - 1, err);
+    }
     if (rp_shape_elements(&spec->shape, row_elements) != RP_OK)
         return rp_fail(err, RP_INVALID,
                        "column %zu: the shape of a row must be known and its size must fit",
@@ -336,8 +340,9 @@ rp_status rp_chunk_builder_rows_copy(const rp_chunk_builder *builder, size_t col
         return rp_fail(err, RP_INVALID, "column %zu: rows [%zu, %zu + %zu) of %zu", column,
                        offset, offset, length, builder->rows);
     if (dst_bytes != length * c->row_bytes)
-        return rp_fail(err, RP_INVALID, "column %zu: %zu rows have %zu bytes, got room for %zu",
-                       column, length, length * c->row_bytes, dst_bytes);
+        return rp_fail(err, RP_INVALID, "column %zu: %zu row%s %zu bytes, got room for %zu",
+                       column, length, length == 1 ? " has" : "s have", length * c->row_bytes,
+                       dst_bytes);
     if (dst_bytes > 0) memcpy(dst, c->data.data + offset * c->row_bytes, dst_bytes);
     return RP_OK;
 }

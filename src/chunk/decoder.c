@@ -216,9 +216,9 @@ rp_status rp_decoder_rows(rp_decoder *decoder, const rp_chunk *chunk, rp_row_ran
     bytes = rows.length * chunk->places[rows.column].row_bytes;
     if (dst_bytes != bytes)
         return rp_fail(err, RP_INVALID,
-                       "chunk %" PRIu64
-                       ", column %zu: %zu rows have %zu bytes, got room for %zu",
-                       chunk->origin.key, rows.column, rows.length, bytes, dst_bytes);
+                       "chunk %" PRIu64 ", column %zu: %zu row%s %zu bytes, got room for %zu",
+                       chunk->origin.key, rows.column, rows.length,
+                       rows.length == 1 ? " has" : "s have", bytes, dst_bytes);
     return rp_decoder_copy(decoder, chunk, rows.column, rows.offset, rows.length, dst, err);
 }
 
@@ -232,8 +232,10 @@ rp_status rp_decoder_strings(rp_decoder *decoder, const rp_chunk *chunk, rp_row_
     elements = rows.length * (chunk->places[rows.column].row_bytes / sizeof(rp_string));
     if (element_count != elements)
         return rp_fail(err, RP_INVALID,
-                       "chunk %" PRIu64 ", column %zu: %zu rows have %zu strings, got room for "
+                       "chunk %" PRIu64 ", column %zu: %zu row%s %zu string%s, got room for "
                        "%zu",
-                       chunk->origin.key, rows.column, rows.length, elements, element_count);
+                       chunk->origin.key, rows.column, rows.length,
+                       rows.length == 1 ? " has" : "s have", elements, elements == 1 ? "" : "s",
+                       element_count);
     return rp_decoder_copy(decoder, chunk, rows.column, rows.offset, rows.length, dst, err);
 }

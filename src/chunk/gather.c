@@ -42,14 +42,14 @@ static void fetch_trajectory(const rp_trajectory *t)
 }
 
 /* The first slice of a column, or NULL if the item has no such column. */
-static const rp_slice *first_slice(const rp_trajectory *t, size_t column)
+static const rp_chunk_slice *first_slice(const rp_trajectory *t, size_t column)
 {
     return column < t->column_count ? rp_trajectory_slices(t, column).slices : NULL;
 }
 
 static void fetch_chunk(const rp_trajectory *t, size_t column)
 {
-    const rp_slice *s = first_slice(t, column);
+    const rp_chunk_slice *s = first_slice(t, column);
 
     if (s == NULL) return;
     __builtin_prefetch(s->chunk);
@@ -59,7 +59,7 @@ static void fetch_chunk(const rp_trajectory *t, size_t column)
 
 static void fetch_row(const rp_trajectory *t, size_t column)
 {
-    const rp_slice *s = first_slice(t, column);
+    const rp_chunk_slice *s = first_slice(t, column);
     const rp_column_place *place;
 
     if (s == NULL) return;
@@ -74,7 +74,7 @@ static inline const uint8_t *rows_of(const rp_trajectory *t, const expected *e)
     const rp_chunk_column *c;
     const rp_column_place *place;
     rp_slices slices;
-    const rp_slice *s;
+    const rp_chunk_slice *s;
 
     if (e->column >= t->column_count) return NULL;
     if (e->column_count != 0 && t->column_count != e->column_count) return NULL;
@@ -115,12 +115,12 @@ static size_t copy_by_extent(const rp_trajectory *const *trajectories, size_t co
     for (size_t i = 0; i < count; i++) {
         const rp_trajectory *t = trajectories[i];
         const rp_extent *extents = rp_trajectory_extents(t), *x = &extents[e->column];
-        const rp_slice *slices;
+        const rp_chunk_slice *slices;
 
         if (e->column >= t->column_count) return i;
         if (e->column_count != 0 && t->column_count != e->column_count) return i;
         if (!x->is_plain || x->squeeze != e->squeeze || x->more >> 16 != kind) return i;
-        slices = (const rp_slice *)(const void *)(extents + t->column_count);
+        slices = (const rp_chunk_slice *)(const void *)(extents + t->column_count);
         copy(dst != NULL ? dst + i * e->bytes : NULL,
              (const uint8_t *)slices[x->first_slice].chunk + (uint16_t)x->more, e->bytes);
     }
@@ -156,7 +156,8 @@ void rp_gather_fetch(const rp_trajectory *const *trajectories, size_t count)
     for (size_t i = 0; i < count; i++) {
         const rp_trajectory *t = trajectories[i];
         const rp_extent *extents = rp_trajectory_extents(t);
-        const rp_slice *slices = (const rp_slice *)(const void *)(extents + t->column_count);
+        const rp_chunk_slice *slices =
+            (const rp_chunk_slice *)(const void *)(extents + t->column_count);
 
         for (size_t c = 0; c < t->column_count && extents[c].is_plain; c++)
             __builtin_prefetch((const char *)slices[extents[c].first_slice].chunk +

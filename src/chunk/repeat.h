@@ -12,12 +12,13 @@
  * than `length`, the `offset` bytes before `dst` are a pattern that is written repeatedly. All
  * `room` (>= length) bytes at `dst` may be written. `length` may be 0 only if `room` is 0.
  *
- * Copies of up to 64 bytes are made in blocks of 16 bytes, each with one load and one store.
- * The last block may write up to 15 bytes beyond `length`. If `room` has no space for these,
- * single bytes are copied. A block must not read bytes that it writes. So if `offset` is less
- * than 16, the first 16 bytes are written one by one, and for the rest `offset` is replaced by
- * its smallest multiple that is at least 16. Longer copies use memcpy() and double the length
- * of the pattern each time. */
+ * For a copy of up to 64 bytes, either 16 or 64 bytes are written, in blocks of 16 with one
+ * load and one store each. If `room` is less than 64, single bytes are copied. A block must not
+ * read bytes that it writes. So if `offset` is less than 16, the first 16 bytes are written one
+ * by one, and for the rest `offset` is replaced by its smallest multiple that is at least 16.
+ * Longer copies use memcpy() and double the length of the pattern each time.
+ *
+ * `offset` 1 is one byte repeated. That is the most common copy in delta-encoded frames. */
 static inline void rp_repeat(uint8_t *dst, size_t offset, size_t length, size_t room)
 {
     static const uint8_t whole_patterns[16] = {0,  16, 16, 18, 16, 20, 18, 21,
@@ -26,20 +27,31 @@ static inline void rp_repeat(uint8_t *dst, size_t offset, size_t length, size_t 
 
     assert(offset >= 1 && length <= room);
     if (length > 64) {
+        if (offset == 1) {
+            memset(dst, dst[-1], length);
+            return;
+        }
         for (; length - i > offset; i += offset, offset *= 2)
             memcpy(dst + i, dst + i - offset, offset);
         memcpy(dst + i, dst + i - offset, length - i);
         return;
     }
-    if (room - length < 15) {
+    if (room < 64) {
         for (; i < length; i++) dst[i] = *(dst + i - offset);
+        return;
+    }
+    if (offset == 1) {
+        memset(dst, dst[-1], 64);
         return;
     }
     if (offset < 16) {
         for (; i < 16; i++) dst[i] = *(dst + i - offset);
         offset = whole_patterns[offset];
+    } else {
+        memcpy(dst, dst - offset, 16);
     }
-    for (; i < length; i += 16) memcpy(dst + i, dst + i - offset, 16);
+    if (length <= 16) return;
+    for (i = 16; i < 64; i += 16) memcpy(dst + i, dst + i - offset, 16);
 }
 
 #endif

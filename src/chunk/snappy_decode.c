@@ -18,8 +18,8 @@
 enum {
     BLOCK = 16,
     LITERAL_LONG = 60,
-    SHORT_SRC = 1 + BLOCK,  /* read for a short element, at most */
-    SHORT_DST = 64 + BLOCK, /* written for one, at most */
+    SHORT_SRC = 1 + BLOCK, /* read for a short element, at most */
+    SHORT_DST = 64,        /* written for one, at most */
 };
 
 bool rp_snappy_head(const uint8_t *src, size_t size, size_t *raw_bytes, size_t *head_bytes)

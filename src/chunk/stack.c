@@ -19,6 +19,8 @@ static rp_status check_count(const rp_trajectory *const *trajectories, size_t co
 {
     rp_trajectory_column first;
 
+    if (trajectories == NULL)
+        return rp_fail(err, RP_INVALID, "`trajectories` is NULL, count %zu", count);
     if (column >= trajectories[0]->column_count)
         return rp_fail(err, RP_INVALID, "item 0: column %zu of %u", column,
                        trajectories[0]->column_count);
@@ -60,7 +62,7 @@ static rp_status copy_one(rp_decoder *decoder, const rp_trajectory *t, size_t co
     rp_status st;
 
     for (size_t i = 0; i < slices.slice_count; i++) {
-        const rp_slice *s = &slices.slices[i];
+        const rp_chunk_slice *s = &slices.slices[i];
         st = rp_decoder_copy(decoder, s->chunk, s->column, s->offset, s->length, dst, err);
         if (st != RP_OK) return st;
         dst += s->length * s->chunk->places[s->column].row_bytes;
@@ -107,9 +109,8 @@ rp_status rp_decoder_stack(rp_decoder *decoder, const rp_trajectory *const *traj
         bytes = count * rp_trajectory_get_column(trajectories[0], column).bytes;
     }
     if (dst_bytes != bytes)
-        return rp_fail(err, RP_INVALID,
-                       "column %zu: %zu items have %zu bytes, got room for %zu", column, count,
-                       bytes, dst_bytes);
+        return rp_fail(err, RP_INVALID, "column %zu: %zu item%s %zu bytes, got room for %zu",
+                       column, count, count == 1 ? " has" : "s have", bytes, dst_bytes);
     if (dst == NULL && bytes > 0)
         return rp_fail(err, RP_INVALID, "column %zu: `dst` is NULL", column);
     return count == 0 ? RP_OK : stack(decoder, trajectories, count, column, dst, err);
@@ -130,9 +131,9 @@ rp_status rp_decoder_stack_strings(rp_decoder *decoder,
                             sizeof(rp_string));
     }
     if (element_count != elements)
-        return rp_fail(err, RP_INVALID,
-                       "column %zu: %zu items have %zu strings, got room for %zu", column,
-                       count, elements, element_count);
+        return rp_fail(err, RP_INVALID, "column %zu: %zu item%s %zu string%s, got room for %zu",
+                       column, count, count == 1 ? " has" : "s have", elements,
+                       elements == 1 ? "" : "s", element_count);
     if (dst == NULL && elements > 0)
         return rp_fail(err, RP_INVALID, "column %zu: `dst` is NULL", column);
     return count == 0 ? RP_OK

@@ -18,13 +18,14 @@ enum { FEW = 16 };
 
 static_assert(sizeof(rp_trajectory) % _Alignof(rp_chunk *) == 0 &&
                   sizeof(rp_chunk *) % _Alignof(rp_extent) == 0 &&
-                  sizeof(rp_extent) % _Alignof(rp_slice) == 0,
+                  sizeof(rp_extent) % _Alignof(rp_chunk_slice) == 0,
               "the arrays of a trajectory follow each other without gaps");
 static_assert(RP_ITEM_INDEX_BYTES + sizeof(rp_trajectory) <= (size_t)RP_ITEM_FIXED_BYTES &&
-                  sizeof(rp_extent) == 8 && sizeof(rp_slice) == 24,
+                  sizeof(rp_extent) == 8 && sizeof(rp_chunk_slice) == 24,
               "rp_trajectory_cost() covers the item and is what its header says");
 
-static rp_status check_slice(size_t column, size_t index, const rp_slice *s, rp_error *err)
+static rp_status check_slice(size_t column, size_t index, const rp_chunk_slice *s,
+                             rp_error *err)
 {
     size_t rows;
 
@@ -76,12 +77,12 @@ static rp_status fail_mixed(size_t column, size_t index, const rp_chunk_column *
 static rp_status check_slices(size_t column, const rp_slices *slices, size_t *rows,
                               rp_error *err)
 {
-    const rp_slice *first = &slices->slices[0], *before = NULL;
+    const rp_chunk_slice *first = &slices->slices[0], *before = NULL;
     size_t total = 0;
     rp_status st;
 
     for (size_t i = 0; i < slices->slice_count; i++) {
-        const rp_slice *s = &slices->slices[i];
+        const rp_chunk_slice *s = &slices->slices[i];
         st = check_slice(column, i, s, err);
         if (st != RP_OK) return st;
         if (i > 0 && (s->chunk != before->chunk || s->column != before->column)) {
@@ -102,7 +103,7 @@ size_t rp_slices_string_bytes(const rp_slices *column)
     size_t total = 0;
 
     for (size_t i = 0; i < column->slice_count; i++) {
-        const rp_slice *s = &column->slices[i];
+        const rp_chunk_slice *s = &column->slices[i];
         if (!rp_size_add(total, s->chunk->columns[s->column].raw_bytes, &total))
             return SIZE_MAX;
     }
@@ -112,7 +113,7 @@ size_t rp_slices_string_bytes(const rp_slices *column)
 /* Adds the decoded size of a column of `rows` rows to `*total`. False on overflow. */
 static inline bool add_decoded(const rp_slices *slices, size_t rows, size_t *total)
 {
-    const rp_slice *first = &slices->slices[0];
+    const rp_chunk_slice *first = &slices->slices[0];
     const rp_column_place *place = &first->chunk->places[first->column];
     size_t bytes;
 
@@ -263,7 +264,7 @@ static rp_status count_slices(const rp_slices *columns, size_t column_count,
 static size_t size_of(size_t chunk_count, size_t column_count, size_t slice_count)
 {
     return sizeof(rp_trajectory) + chunk_count * sizeof(rp_chunk *) +
-           column_count * sizeof(rp_extent) + slice_count * sizeof(rp_slice);
+           column_count * sizeof(rp_extent) + slice_count * sizeof(rp_chunk_slice);
 }
 
 /* Fits 32 bits: there are at most RP_MAX_COLUMNS columns and RP_MAX_SLICES slices. */
@@ -304,7 +305,7 @@ static uint16_t slice_image(const slices_sum *sum, uint32_t slice_count)
 /* The extent of a column whose slices begin at `first` (J3). */
 static rp_extent extent_of(const rp_slices *column, uint32_t first)
 {
-    const rp_slice *s = &column->slices[0];
+    const rp_chunk_slice *s = &column->slices[0];
     rp_extent extent = {.first_slice = first & (2 * RP_MAX_SLICES - 1),
                         .squeeze = column->squeeze,
                         .more = (uint32_t)column->slice_count};
@@ -326,7 +327,7 @@ static rp_extent extent_of(const rp_slices *column, uint32_t first)
 }
 
 /* slice_image() of one slice. Its numbers mostly take a byte each. */
-static inline uint16_t image_of_one(const rp_slice *slice)
+static inline uint16_t image_of_one(const rp_chunk_slice *slice)
 {
     slices_sum sum = {slice->column, slice->offset, slice->length, 1};
 
@@ -341,7 +342,7 @@ static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count,
 {
     rp_trajectory *t = rp_alloc(alloc, size_of(chunk_count, column_count, slice_count));
     rp_extent *extent;
-    rp_slice *slices;
+    rp_chunk_slice *slices;
     slices_sum sum = {0};
     const rp_chunk *before = NULL;
     uint32_t at = 0;
@@ -354,13 +355,13 @@ static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count,
     t->cost = t->item_cost;
     rp_refcount_init(&t->refs);
     extent = (rp_extent *)(void *)(t->chunks + chunk_count);
-    slices = (rp_slice *)(void *)(extent + column_count);
+    slices = (rp_chunk_slice *)(void *)(extent + column_count);
     for (size_t i = 0; i < column_count; i++) {
         uint32_t count = (uint32_t)columns[i].slice_count;
 
         extent[i] = extent_of(&columns[i], at);
         for (uint32_t k = 0; k < count; k++) { /* mostly one */
-            const rp_slice *slice = &columns[i].slices[k];
+            const rp_chunk_slice *slice = &columns[i].slices[k];
 
             sum.columns |= slice->column;
             sum.offsets |= slice->offset;
@@ -389,7 +390,7 @@ static void put_chunks(rp_trajectory *t, const chunk_set *set)
 static rp_status new_of_one(const rp_allocator *alloc, const rp_slices *column,
                             const rp_decoded_limit *limit, rp_trajectory **out, rp_error *err)
 {
-    const rp_slice *slice = &column->slices[0];
+    const rp_chunk_slice *slice = &column->slices[0];
     rp_chunk *chunk = slice->chunk;
     size_t decoded = 0;
     rp_status st = check_column(0, column, limit, &decoded, err);
@@ -410,7 +411,7 @@ static rp_status new_of_one(const rp_allocator *alloc, const rp_slices *column,
     t->chunks[0] = chunk;
     extent = (rp_extent *)(void *)(t->chunks + 1);
     *extent = extent_of(column, 0);
-    *(rp_slice *)(void *)(extent + 1) = *slice;
+    *(rp_chunk_slice *)(void *)(extent + 1) = *slice;
     *out = t;
     return RP_OK;
 }
@@ -439,7 +440,7 @@ rp_status rp_trajectory_new_unheld(const rp_allocator *alloc, const rp_slices *c
         put_chunks(t, &set);
         *out = t;
     } else if (st == RP_OK) {
-        st = rp_fail_memory(err, slice_count * sizeof(rp_slice));
+        st = rp_fail_memory(err, slice_count * sizeof(rp_chunk_slice));
     }
     if (set.table != NULL) rp_release(alloc, set.chunks, set_bytes(&set));
     return st;
@@ -491,7 +492,7 @@ rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory
     size_t size = size_of(trajectory->chunk_count, trajectory->column_count, slice_count);
     chunk_set set;
     rp_trajectory *t;
-    rp_slice *slices;
+    rp_chunk_slice *slices;
 
     set_init(&set);
     for (uint32_t i = 0; trajectory->chunk_count > FEW && i < trajectory->chunk_count; i++)
@@ -509,7 +510,7 @@ rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory
         rp_refcount_init(&t->refs);
         memcpy(t->chunks, trajectory->chunks, size - sizeof *t);
         for (uint32_t i = 0; i < t->chunk_count; i++) t->chunks[i] = rp_chunk_ref(chunks[i]);
-        slices = (rp_slice *)(uintptr_t)rp_trajectory_slices(t, 0).slices;
+        slices = (rp_chunk_slice *)(uintptr_t)rp_trajectory_slices(t, 0).slices;
         for (size_t i = 0; i < slice_count; i++) {
             at = position_of(trajectory, &set, slices[i].chunk, at);
             slices[i].chunk = chunks[at];
@@ -550,7 +551,7 @@ size_t rp_trajectory_column_count(const rp_trajectory *trajectory)
 rp_trajectory_column rp_trajectory_get_column(const rp_trajectory *trajectory, size_t index)
 {
     rp_slices slices = rp_trajectory_slices(trajectory, index);
-    const rp_slice *first = &slices.slices[0];
+    const rp_chunk_slice *first = &slices.slices[0];
     const rp_chunk_column *source = &first->chunk->columns[first->column];
     rp_trajectory_column column = {.dtype = source->dtype,
                                    .squeeze = slices.squeeze,

@@ -21,16 +21,16 @@
 #include "util/refcount.h"
 
 /* Rows [offset, offset + length) of column `column` of `chunk`. */
-typedef struct rp_slice {
+typedef struct rp_chunk_slice {
     rp_chunk *chunk;
     uint32_t column;
     uint32_t offset;
     uint32_t length; /* >= 1 */
-} rp_slice;
+} rp_chunk_slice;
 
 /* One column of a trajectory: the rows of its slices, one after the other. */
 typedef struct rp_slices {
-    const rp_slice *slices;
+    const rp_chunk_slice *slices;
     size_t slice_count; /* >= 1 */
     bool squeeze; /* the column has exactly one row, which is read without the row dimension */
 } rp_slices;
@@ -139,7 +139,7 @@ enum {
 static inline uint64_t rp_trajectory_image(const rp_trajectory *t)
 {
     const uint32_t least = RP_ITEM_FIXED_BYTES + sizeof(rp_chunk *) + sizeof(rp_extent) +
-                           sizeof(rp_slice); /* one chunk, one column and one slice */
+                           sizeof(rp_chunk_slice); /* one chunk, one column and one slice */
     uint64_t slices;
 
     if (t->item_cost == least) /* without the divisions below */
@@ -147,7 +147,7 @@ static inline uint64_t rp_trajectory_image(const rp_trajectory *t)
                t->slice_image / RP_IMAGE_PARTS + RP_IMAGE_CHUNK_BYTES;
     slices = (t->item_cost - RP_ITEM_FIXED_BYTES - t->chunk_count * sizeof(rp_chunk *) -
               t->column_count * sizeof(rp_extent)) /
-             sizeof(rp_slice);
+             sizeof(rp_chunk_slice);
 
     return RP_IMAGE_ITEM_BYTES + RP_IMAGE_SETS_BYTES + RP_IMAGE_SLOT_BYTES + t->column_count +
            slices / 64 + slices * t->slice_image / RP_IMAGE_PARTS + 1 +
@@ -163,7 +163,8 @@ static inline const rp_extent *rp_trajectory_extents(const rp_trajectory *t)
 static inline rp_slices rp_trajectory_slices(const rp_trajectory *t, size_t index)
 {
     const rp_extent *extents = rp_trajectory_extents(t), *extent = &extents[index];
-    const rp_slice *slices = (const rp_slice *)(const void *)(extents + t->column_count);
+    const rp_chunk_slice *slices =
+        (const rp_chunk_slice *)(const void *)(extents + t->column_count);
     rp_slices column = {slices + extent->first_slice, rp_extent_slices(extent),
                         extent->squeeze};
 

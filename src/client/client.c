@@ -18,7 +18,11 @@
 
 static const int64_t MS = 1000000;
 
-enum { QUIET_TIMES = 16, MAX_QUIET_MS = 10000 };
+enum {
+    QUIET_TIMES = 16,
+    MAX_QUIET_MS = 10000,
+    AGAIN_MS = 1000, /* for a signature that is known: a server that is there answers at once */
+};
 
 static void forget_known(const rp_client *client, rp_known_signature *known)
 {
@@ -106,6 +110,7 @@ static rp_status make_live(rp_client *client, bool is_child, rp_client_live **ou
 
     if (live == NULL) return rp_fail_memory(err, sizeof *live);
     live->generation = rp_runtime_generation();
+    atomic_init(&live->left_out, 0);
     live->seed = is_child ? rp_system_seed() : client->seed;
     rp_mutex_init(&live->mu, RP_RANK_CLIENT);
     st = fill_live(client, live, err);
@@ -179,6 +184,23 @@ static rp_status take_strings(rp_client *client, const rp_client_options *o, rp_
     return RP_OK;
 }
 
+/* A header with "Bearer " and the token is sent: no spaces, as in the token68 of RFC 6750, and
+ * otherwise any character of ASCII that can be printed. */
+static rp_status check_token(const char *token, rp_error *err)
+{
+    if (token[0] == '\0')
+        return rp_fail(err, RP_INVALID,
+                       "the token is empty: give a token, or leave it out to send none");
+    for (const char *c = token; *c != '\0'; c++)
+        if (*c <= ' ' || *c > '~')
+            return rp_fail(err, RP_INVALID,
+                           "the token has %s 0x%02x at position %zu: a token is ASCII text "
+                           "from '!' to '~', without spaces",
+                           *c == ' ' ? "a space," : "the byte", (unsigned)(unsigned char)*c,
+                           (size_t)(c - token));
+    return RP_OK;
+}
+
 static rp_status check(const rp_client_options *o, rp_error *err)
 {
     static const int64_t most_ms = (int64_t)1000 * 3600 * 24 * 365;
@@ -200,14 +222,7 @@ static rp_status check(const rp_client_options *o, rp_error *err)
     if ((int)o->spread < RP_SPREAD_TURNS || o->spread > RP_SPREAD_KEYS)
         return rp_fail(err, RP_INVALID, "spread is %d, which is not a kind of spread",
                        (int)o->spread);
-    if (o->token != NULL && o->token[0] == '\0')
-        return rp_fail(err, RP_INVALID,
-                       "the token is empty: give a token, or leave it out to send none");
-    for (const char *c = o->token != NULL ? o->token : "x"; *c != '\0'; c++)
-        if (*c <= ' ' || *c > '~')
-            return rp_fail(err, RP_INVALID,
-                           "the token has a byte that is not allowed in a header");
-    return RP_OK;
+    return o->token != NULL ? check_token(o->token, err) : RP_OK;
 }
 
 /* Fills in the defaults of the limits on memory. */
@@ -308,8 +323,18 @@ void rp_client_give_up(rp_client *client)
 {
     rp_client_live *live = atomic_load_explicit(&client->live, memory_order_acquire);
 
-    if (live != NULL && live->generation == rp_runtime_generation() && live->channel_count > 0)
-        rp_runtime_run_on_loop(live->runtime, give_up_channels, live);
+    if (live == NULL || live->generation != rp_runtime_generation() || live->channel_count == 0)
+        return;
+    atomic_store(&live->has_given_up, true);
+    rp_runtime_run_on_loop(live->runtime, give_up_channels, live);
+}
+
+bool rp_client_has_given_up(const rp_client *client)
+{
+    const rp_client_live *live = atomic_load_explicit(&client->live, memory_order_acquire);
+
+    return live != NULL && live->generation == rp_runtime_generation() &&
+           atomic_load(&live->has_given_up);
 }
 
 size_t rp_client_shard_count(const rp_client *client)
@@ -335,13 +360,25 @@ static rp_known_signature *find_known(rp_client_live *live, const char *table)
     return NULL;
 }
 
+/* Replaces a signature in the cache: the table may have been created anew. */
+static void renew(rp_known_signature *known, const rp_table_info *info)
+{
+    if (known->signature == info->signature) return;
+    rp_signature_unref(known->signature);
+    known->signature = info->signature != NULL ? rp_signature_ref(info->signature) : NULL;
+}
+
 /* Adds a signature to the cache. Without memory it will be queried again. */
 static void remember(rp_client *client, rp_client_live *live, const rp_table_info *info)
 {
     size_t bytes = strlen(info->name) + 1, capacity = live->signature_capacity;
+    rp_known_signature *known = find_known(live, info->name);
     char *name;
 
-    if (find_known(live, info->name) != NULL) return;
+    if (known != NULL) {
+        renew(known, info);
+        return;
+    }
     if (live->signature_count == capacity) {
         size_t more = capacity == 0 ? 8 : 2 * capacity;
         if (!rp_resize_array(&client->alloc, &live->signatures, capacity, more,
@@ -378,15 +415,16 @@ static rp_status take_signatures(rp_client *client, rp_client_live *live,
     rp_signature *found = NULL;
     bool is_found = false;
 
-    for (size_t i = 0; i < tables->count; i++) {
+    for (size_t i = tables->count; i-- > 0;) { /* that of the first shard stays */
         const rp_table_info *info = &tables->tables[i].info;
 
         rp_mutex_lock(&live->mu);
         remember(client, live, info);
         rp_mutex_unlock(&live->mu);
-        if (is_found || strcmp(info->name, table) != 0) continue;
+        if (strcmp(info->name, table) != 0) continue;
         is_found = true;
-        if (info->signature != NULL) found = rp_signature_ref(info->signature);
+        rp_signature_unref(found);
+        found = info->signature != NULL ? rp_signature_ref(info->signature) : NULL;
     }
     if (!is_found) return rp_client_no_table(tables, table, err);
     *out = found;
@@ -405,6 +443,28 @@ rp_status rp_client_signature(rp_client *client, const char *table, rp_wait wait
     if (st == RP_OK) st = take_signatures(client, live, tables, table, out, err);
     rp_client_tables_free(tables);
     return st;
+}
+
+rp_status rp_client_signature_again(rp_client *client, const char *table, rp_wait wait,
+                                    rp_signature **out, rp_error *err)
+{
+    rp_client_tables *tables = NULL;
+    rp_signature *known = NULL;
+    rp_client_live *live;
+    rp_status st = rp_client_get_live(client, &live, err);
+
+    if (st != RP_OK) return st;
+    if (!find_cached(live, table, &known))
+        return rp_client_signature(client, table, wait, out, err);
+    st = rp_client_get_tables_there(client, rp_wait_ms(AGAIN_MS), &tables, err);
+    if (st == RP_OK) {
+        rp_signature_unref(known);
+        st = take_signatures(client, live, tables, table, out, err);
+        rp_client_tables_free(tables);
+        return st;
+    }
+    *out = known;
+    return RP_OK;
 }
 
 static bool is_quiet(rp_client_live *live)

@@ -31,8 +31,11 @@ typedef struct rp_client_live {
     rp_runtime *runtime;
     rp_tls *tls; /* NULL: no TLS */
     rp_channel **channels;
-    size_t channel_count;   /* 0 if the client is of a store */
-    rp_mutex mu;            /* rank 78; guards the fields below */
+    size_t channel_count;          /* 0 if the client is of a store */
+    atomic_bool has_given_up;      /* rp_client_give_up() was called */
+    atomic_uint_fast64_t left_out; /* sum of rp_channel_left_out(); a count for messages, so
+                                      relaxed order is enough */
+    rp_mutex mu;                   /* rank 78; guards the fields below */
     int64_t quiet_until_ns; /* before this time, rp_client_signature_soon() asks no server */
     rp_known_signature *signatures;
     size_t signature_count, signature_capacity;
@@ -71,6 +74,12 @@ RP_NODISCARD rp_status rp_client_open_source(rp_client *client, size_t shard,
  * RP_NOT_FOUND, statuses of rp_client_get_tables(). */
 RP_NODISCARD rp_status rp_client_signature(rp_client *client, const char *table, rp_wait wait,
                                            rp_signature **out, rp_error *err);
+/* Like rp_client_signature(), but first asks the servers that are not away also for a table in
+ * the cache, since another process may have created it anew. If none of them responds in time,
+ * takes the signature from the cache. */
+RP_NODISCARD rp_status rp_client_signature_again(rp_client *client, const char *table,
+                                                 rp_wait wait, rp_signature **out,
+                                                 rp_error *err);
 /* Like rp_client_signature(), but does not wait for servers that are away
  * (rp_channel_is_away()). If all servers are away, returns RP_UNAVAILABLE at once. If servers
  * do not respond, later calls return RP_DEADLINE without asking them, until quiet_until_ns. A
@@ -82,11 +91,13 @@ RP_NODISCARD rp_status rp_client_signature_soon(rp_client *client, const char *t
  * returns RP_UNAVAILABLE at once. */
 RP_NODISCARD rp_status rp_client_get_tables_there(rp_client *client, rp_wait wait,
                                                   rp_client_tables **out, rp_error *err);
+/* Returns true if rp_client_give_up() was called. Any thread. */
+bool rp_client_has_given_up(const rp_client *client);
 /* Returns true if the TLS handshake failed with all servers and no connection has ever
  * succeeded (rp_channel_is_refused()). Then writes the reason to `text`. */
 bool rp_client_is_refused(rp_client *client, char *text, size_t size);
-/* Removes a table's signature from the cache. Called when a server has rejected an item because
- * of the signature. */
+/* Removes a table's signature from the cache. Called when an item does not fit the signature:
+ * another process may have created the table anew. */
 void rp_client_forget_signature(rp_client *client, const char *table);
 
 #define RP_ANY_SHARD SIZE_MAX
@@ -94,26 +105,34 @@ void rp_client_forget_signature(rp_client *client, const char *table);
 /* A question why calls wait. */
 typedef struct rp_why_question {
     const char *table;
-    size_t shard;   /* or RP_ANY_SHARD */
-    bool is_insert; /* ask about inserts; otherwise about samples */
+    size_t shard;      /* or RP_ANY_SHARD */
+    bool is_insert;    /* ask about inserts; otherwise about samples */
+    int64_t waited_ns; /* for how long the caller has waited; RP_FOREVER: for long enough */
 } rp_why_question;
 
-/* Asks the servers why inserts or samples of a table wait, for at most half a second. Writes
- * the reason that one of them reports, or why no server was reached. Writes "" if neither is
- * known. */
+/* Returns for how many milliseconds servers are asked why a call has waited so long: a tenth of
+ * that, at least 50 ms and at most half a second. */
+int64_t rp_client_ask_ms(int64_t waited_ns);
+
+/* Asks the servers why inserts or samples of a table wait, for at most rp_client_ask_ms().
+ * Writes the reason that one of them reports, or why no server was reached. Writes "" if
+ * neither is known. */
 void rp_client_ask_why(rp_client *client, const rp_why_question *question, char *text,
                        size_t size);
 
 /* Writes an error about the table `name`, which does not exist, with the names of `tables`.
  * Returns RP_NOT_FOUND. */
 rp_status rp_client_no_table(const rp_client_tables *tables, const char *name, rp_error *err);
-/* Does the same, with the tables of one shard, which it fetches, for at most half a second. If
- * that fails, it leaves the error as it is. */
-rp_status rp_client_name_shard_tables(rp_client *client, size_t shard, const char *name,
-                                      rp_error *err);
-/* Returns `st`. If that is RP_NOT_FOUND, first fetches the tables of the servers, for at most
- * half a second, and writes the error of rp_client_no_table(). */
-rp_status rp_client_name_tables(rp_client *client, const char *name, rp_status st,
+/* Does the same, with those of the tables that are of one shard. */
+void rp_client_name_shard_tables(const rp_client_tables *tables, size_t shard, const char *name,
+                                 rp_error *err);
+/* Fetches the tables for the text of an error: for at most half a second, and no longer than
+ * `wait`, the deadline of the call that failed. Fails like rp_client_get_tables(). */
+RP_NODISCARD rp_status rp_client_tables_soon(rp_client *client, rp_wait wait,
+                                             rp_client_tables **out);
+/* Returns `st`. If that is RP_NOT_FOUND, first fetches the tables like rp_client_tables_soon(),
+ * and writes the error of rp_client_no_table(). */
+rp_status rp_client_name_tables(rp_client *client, const char *name, rp_wait wait, rp_status st,
                                 rp_error *err);
 
 /* The calls of reprise/client.h for a client of a store in this process. */

@@ -28,7 +28,7 @@ static void add_text(char text[RP_ERROR_TEXT_BYTES], const char *format, const c
 /* Writes the error of a shard, without its address. An unknown table is compared with those of
  * the shard. */
 static void explain(rp_client *client, const rp_unary *u, size_t shard, const char *table,
-                    rp_error *why)
+                    const rp_client_tables *tables, rp_error *why)
 {
     const rp_unary_response *a = rp_unary_response_of(u, shard);
     const char *address = rp_client_shard_address(client, shard);
@@ -37,34 +37,41 @@ static void explain(rp_client *client, const rp_unary *u, size_t shard, const ch
         strncmp(a->text, address, length) == 0 && strncmp(a->text + length, ": ", 2) == 0;
 
     (void)snprintf(why->text, sizeof why->text, "%s", a->text + (is_named ? length + 2 : 0));
-    if (a->status == RP_NOT_FOUND && table != NULL)
-        (void)rp_client_name_shard_tables(client, shard, table, why);
+    if (a->status == RP_NOT_FOUND && table != NULL && tables != NULL)
+        rp_client_name_shard_tables(tables, shard, table, why);
 }
 
 /* If some shards have done what others have not, replaces the error by one that names both.
  * Returns false if no shard has done it. */
-static bool tell_done(rp_client *client, const rp_unary *u, const char *table, rp_status st,
-                      rp_error *err)
+static bool tell_done(rp_client *client, const rp_unary *u, const char *table, rp_wait wait,
+                      rp_status st, rp_error *err)
 {
     char text[RP_ERROR_TEXT_BYTES] = "";
     const char *comma = "done on ";
+    rp_client_tables *tables = NULL;
+    bool is_unknown = false; /* a shard does not know the table */
 
     for (size_t i = 0; i < rp_unary_count(u); i++) {
+        if (rp_unary_response_of(u, i)->status == RP_NOT_FOUND) is_unknown = true;
         if (rp_unary_response_of(u, i)->status != RP_OK) continue;
         add_text(text, "%s%s", comma, rp_client_shard_address(client, i));
         comma = ", ";
     }
     if (text[0] == '\0') return false;
+    /* Once for all shards, within the deadline of the call. */
+    if (is_unknown && table != NULL && rp_client_tables_soon(client, wait, &tables) != RP_OK)
+        tables = NULL;
     comma = ", but not on ";
     for (size_t i = 0; i < rp_unary_count(u); i++) {
         rp_error why = {0};
 
         if (rp_unary_response_of(u, i)->status == RP_OK) continue;
-        explain(client, u, i, table, &why);
+        explain(client, u, i, table, tables, &why);
         add_text(text, "%s%s", comma, rp_client_shard_address(client, i));
         add_text(text, " (%s)%s", why.text, "");
         comma = ", ";
     }
+    rp_client_tables_free(tables);
     (void)rp_fail(err, st, "%s", text);
     return true;
 }
@@ -73,7 +80,7 @@ static bool tell_done(rp_client *client, const rp_unary *u, const char *table, r
 static rp_status call_all(rp_client *client, const char *path, rp_buf *message, bool repeatable,
                           const char *table, rp_wait wait, rp_error *err)
 {
-    const rp_unary_request request = {path, message, repeatable, false};
+    const rp_unary_request request = {path, message, repeatable, false, 0};
     rp_unary *u = NULL;
     rp_status st;
 
@@ -82,8 +89,9 @@ static rp_status call_all(rp_client *client, const char *path, rp_buf *message, 
              ? rp_fail(err, RP_NO_RESOURCE, "out of memory for a request")
              : rp_unary_call(client, &request, 0, client->addresses.count, wait, &u, err);
     if (st == RP_OK) st = rp_unary_result(u, err);
-    if (st != RP_OK && err != NULL && (u == NULL || !tell_done(client, u, table, st, err)))
-        st = rp_client_name_tables(client, table, st, err);
+    if (st != RP_OK && err != NULL &&
+        (u == NULL || !tell_done(client, u, table, wait, st, err)))
+        st = rp_client_name_tables(client, table, wait, st, err);
     rp_unary_free(u);
     rp_buf_deinit(message);
     return st;
@@ -155,8 +163,8 @@ static rp_status merge(rp_client *client, const rp_unary *infos, const rp_unary 
 static rp_status get_remote_tables(rp_client *client, rp_wait wait, bool skips_away,
                                    rp_client_tables **out, rp_error *err)
 {
-    const rp_unary_request info = {RP_CLIENT_REVERB "ServerInfo", NULL, true, skips_away};
-    const rp_unary_request status = {RP_CLIENT_REPLAY "Status", NULL, true, skips_away};
+    const rp_unary_request info = {RP_CLIENT_REVERB "ServerInfo", NULL, true, skips_away, 0};
+    const rp_unary_request status = {RP_CLIENT_REPLAY "Status", NULL, true, skips_away, 0};
     size_t shards = client->addresses.count;
     rp_client_tables *tables = NULL;
     rp_unary *infos = NULL, *statuses = NULL;
@@ -209,8 +217,7 @@ rp_status rp_client_mutate(rp_client *client, const char *table, const rp_mutati
                            "table '%s': the priority of item %" PRIu64 " is not a number",
                            table, mutation->updates[i].key);
     if (client->store != NULL) {
-        st = rp_client_name_tables(client, table, rp_local_mutate(client, table, mutation, err),
-                                   err);
+        st = rp_local_mutate(client, table, mutation, err);
     } else {
         rp_buf_init(&message, &client->alloc);
         rp_wire_write_mutate_request(&message, table, mutation->updates, mutation->update_count,
@@ -228,7 +235,7 @@ rp_status rp_client_reset(rp_client *client, const char *table, rp_wait wait, rp
 
     if (st != RP_OK) return st;
     if (client->store != NULL) {
-        st = rp_client_name_tables(client, table, rp_local_reset(client, table, err), err);
+        st = rp_local_reset(client, table, err);
     } else {
         rp_buf_init(&message, &client->alloc);
         rp_wire_write_reset_request(&message, table);
@@ -283,23 +290,15 @@ static rp_status local_checkpoint(rp_client *client, rp_wait wait, char **path, 
     return st;
 }
 
-/* Replaces the error of a checkpoint of several servers by one that names the server of the
- * error, and the servers that have written a checkpoint. A late response
- * gets its usual reason. */
+/* Replaces the error of a checkpoint of several servers, or a late one, by one that names the
+ * server of the error, and the servers that have written a checkpoint. */
 static rp_status fail_checkpoint(const rp_client *client, const rp_unary *u, rp_status st,
                                  rp_error *err)
 {
     char text[RP_ERROR_TEXT_BYTES], done[RP_ERROR_TEXT_BYTES / 2] = "";
-    const char *address = NULL, *why = text;
+    const char *address = NULL;
 
-    bool is_late;
-
-    if (err == NULL) return st;
-    /* Other deadlines have a reason, such as a server that accepts connections and is stopped.
-     */
-    is_late = st == RP_DEADLINE && (strstr(err->text, "Deadline Exceeded") != NULL ||
-                                    strstr(err->text, "no response in time") != NULL);
-    if (rp_unary_count(u) == 1 && !is_late) return st;
+    if (err == NULL || (rp_unary_count(u) == 1 && st != RP_DEADLINE)) return st;
     (void)snprintf(text, sizeof text, "%s", err->text);
     for (size_t i = 0; i < rp_unary_count(u); i++) {
         const rp_unary_response *a = rp_unary_response_of(u, i);
@@ -312,17 +311,14 @@ static rp_status fail_checkpoint(const rp_client *client, const rp_unary *u, rp_
         else if (address == NULL && a->status == st && strcmp(a->text, text) == 0)
             address = of;
     }
-    if (is_late)
-        why = "no checkpoint in time: requested checkpoints follow each other at most every "
-              "checkpoint_spacing_ms";
-    if (address == NULL || strncmp(why, address, strlen(address)) == 0)
-        return rp_fail(err, st, "%s%s", why, done);
-    return rp_fail(err, st, "%.80s: %s%s", address, why, done);
+    if (address == NULL || strstr(text, address) != NULL)
+        return rp_fail(err, st, "%s%s", text, done);
+    return rp_fail(err, st, "%.80s: %s%s", address, text, done);
 }
 
 rp_status rp_client_checkpoint(rp_client *client, rp_wait wait, char **path, rp_error *err)
 {
-    const rp_unary_request request = {RP_CLIENT_REVERB "Checkpoint", NULL, false, false};
+    const rp_unary_request request = {RP_CLIENT_REVERB "Checkpoint", NULL, false, false, 0};
     rp_unary *u = NULL;
     rp_status st;
 
@@ -366,7 +362,7 @@ static rp_status request_durability(rp_client *client, rp_client_durability *out
 
     rp_buf_init(&message, &client->alloc);
     rp_wire_write_status_request(&message, NULL, true);
-    const rp_unary_request request = {RP_CLIENT_REPLAY "Status", &message, true, false};
+    const rp_unary_request request = {RP_CLIENT_REPLAY "Status", &message, true, false, 0};
     st = message.bad
              ? rp_fail(err, RP_NO_RESOURCE, "out of memory for a request")
              : rp_unary_call(client, &request, 0, client->addresses.count, wait, &u, err);
@@ -382,6 +378,8 @@ rp_status rp_client_get_durability(rp_client *client, rp_client_durability *out,
                                    size_t capacity, size_t *count, rp_wait wait, rp_error *err)
 {
     *count = 0;
+    if (out == NULL && capacity > 0)
+        return rp_fail(err, RP_INVALID, "`out` is NULL, capacity %zu", capacity);
     if (client->store == NULL)
         return request_durability(client, out, capacity, count, wait, err);
     if (capacity == 0) return RP_OK;
@@ -394,9 +392,11 @@ rp_status rp_client_get_durability(rp_client *client, rp_client_durability *out,
 rp_status rp_client_create_table(rp_client *client, const rp_table_options *options,
                                  rp_wait wait, rp_error *err)
 {
-    rp_status st = need_name(options->name, err);
+    rp_status st;
     rp_buf message;
 
+    if (options == NULL) return rp_fail(err, RP_INVALID, "no table options are given");
+    st = need_name(options->name, err);
     if (st != RP_OK) return st;
     if (client->store != NULL) return rp_store_add_table(client->store, options, NULL, err);
     rp_buf_init(&message, &client->alloc);
@@ -413,7 +413,7 @@ rp_status rp_client_drop_table(rp_client *client, const char *table, rp_wait wai
     if (st != RP_OK) return st;
     rp_client_forget_signature(client, table);
     if (client->store != NULL) {
-        st = rp_client_name_tables(client, table, rp_local_drop(client, table, err), err);
+        st = rp_local_drop(client, table, err);
     } else {
         rp_buf_init(&message, &client->alloc);
         rp_wire_write_drop_table(&message, table);
@@ -440,8 +440,7 @@ rp_status rp_client_alter_table(rp_client *client, const char *table,
         return rp_fail(err, RP_INVALID, "table '%s': changes %#x are not all known", table,
                        (unsigned)change->which);
     if (client->store != NULL) {
-        st = rp_client_name_tables(client, table, rp_local_alter(client, table, change, err),
-                                   err);
+        st = rp_local_alter(client, table, change, err);
     } else {
         rp_buf_init(&message, &client->alloc);
         rp_wire_write_alter_table(&message, table, change);
@@ -462,8 +461,7 @@ static rp_status set_paused(rp_client *client, const char *table, uint32_t sides
                        (unsigned)sides, RP_SIDE_INSERTS, RP_SIDE_SAMPLES,
                        RP_SIDE_INSERTS | RP_SIDE_SAMPLES);
     if (client->store != NULL) {
-        st = rp_client_name_tables(client, table,
-                                   rp_local_pause(client, table, sides, resume, err), err);
+        st = rp_local_pause(client, table, sides, resume, err);
     } else {
         rp_buf_init(&message, &client->alloc);
         rp_wire_write_pause_table(&message, table, sides);
@@ -524,7 +522,7 @@ static rp_status add_blocked(rp_client *client, size_t shard, const rp_unary_res
 static rp_status request_blocked(rp_client *client, const char *table, rp_client_blocked *b,
                                  rp_wait wait, rp_error *err)
 {
-    rp_unary_request request = {RP_CLIENT_REPLAY "WhyBlocked", NULL, true, false};
+    rp_unary_request request = {RP_CLIENT_REPLAY "WhyBlocked", NULL, true, false, 0};
     rp_unary *u = NULL;
     rp_buf message;
     rp_status st;
@@ -552,11 +550,17 @@ static rp_status request_blocked(rp_client *client, const char *table, rp_client
 rp_status rp_client_why_blocked(rp_client *client, const char *table, rp_client_blocked *out,
                                 rp_wait wait, rp_error *err)
 {
-    rp_client_blocked b = {.calls = out->calls, .capacity = out->capacity};
-    rp_status st = client->store != NULL ? rp_local_why_blocked(client, table, &b, err)
-                                         : request_blocked(client, table, &b, wait, err);
+    rp_client_blocked b;
+    rp_status st;
 
-    if (st != RP_OK) return rp_client_name_tables(client, table, st, err);
+    if (out == NULL) return rp_fail(err, RP_INVALID, "no list of calls is given");
+    b = (rp_client_blocked){.calls = out->calls, .capacity = out->capacity};
+    if (b.calls == NULL && b.capacity > 0)
+        return rp_fail(err, RP_INVALID, "`calls` is NULL, capacity %zu", b.capacity);
+    st = client->store != NULL ? rp_local_why_blocked(client, table, &b, err)
+                               : request_blocked(client, table, &b, wait, err);
+
+    if (st != RP_OK) return rp_client_name_tables(client, table, wait, st, err);
     assert(b.count <= b.capacity && b.count <= b.total);
     *out = b;
     return RP_OK;

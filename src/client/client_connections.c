@@ -55,11 +55,15 @@ static rp_status add_shard(rp_client *client, size_t shard, const rp_unary_respo
 rp_status rp_client_get_connections(rp_client *client, rp_client_connections *out, rp_wait wait,
                                     rp_error *err)
 {
-    const rp_unary_request request = {RP_CLIENT_REPLAY "Clients", NULL, true, false};
-    rp_client_connections found = {.list = out->list, .capacity = out->capacity};
+    const rp_unary_request request = {RP_CLIENT_REPLAY "Clients", NULL, true, false, 0};
+    rp_client_connections found;
     rp_unary *u = NULL;
     rp_status st = RP_OK;
 
+    if (out == NULL) return rp_fail(err, RP_INVALID, "no list of connections is given");
+    found = (rp_client_connections){.list = out->list, .capacity = out->capacity};
+    if (found.list == NULL && found.capacity > 0)
+        return rp_fail(err, RP_INVALID, "`list` is NULL, capacity %zu", found.capacity);
     if (client->store == NULL) {
         st = rp_unary_call(client, &request, 0, client->addresses.count, wait, &u, err);
         if (st == RP_OK) st = rp_unary_result(u, err);
@@ -82,6 +86,10 @@ uint64_t rp_client_why_away(rp_client *client, size_t shard, char *text, size_t 
     assert(size > 0);
     text[0] = '\0';
     if (client->store != NULL || rp_client_get_live(client, &live, NULL) != RP_OK) return 0;
+    if (shard == SIZE_MAX) {
+        (void)rp_client_is_refused(client, text, size);
+        return atomic_load_explicit(&live->left_out, memory_order_relaxed);
+    }
     assert(shard < live->channel_count);
     channel = live->channels[shard];
     if (!rp_channel_is_connected(channel)) {

@@ -2,9 +2,13 @@
 /* rp_client_rollouts(): calls on the rollouts of the first shard, or of a store of this
  * process.
  *
- * A wait is cut into slices, FIRST_MS and then SLICE_MS long. At the end of a slice the server
- * responds with the reason of the wait, which goes to on_wait. The client's own deadline is
- * ANSWER_MS later, so that it does not abandon a draw that the server has made. */
+ * A wait is cut into slices, FIRST_MS or half of the wait, and then SLICE_MS long. At the end
+ * of a slice the server responds with the reason of the wait, which goes to on_wait. The
+ * response to a slice may take until the whole wait ends: so a server that is stopped, or
+ * accepts connections and says nothing, does not delay the end. The last slice ends with the
+ * wait. By then the server has responded to another one, and its response may take ANSWER_MS
+ * more, so that the client does not abandon a draw that the server has made. A call that does
+ * not wait is one try, with TRY_MS for the connection and the response. */
 #include <assert.h>
 
 #include "client/unary.h"
@@ -18,7 +22,13 @@
 
 #define PATH "/reprise.v1.Rollouts/"
 
-enum { NS_PER_MS = 1000000, FIRST_MS = 1000, SLICE_MS = 20000, ANSWER_MS = 10000 };
+enum {
+    NS_PER_MS = 1000000,
+    FIRST_MS = 1000,
+    SLICE_MS = 20000,
+    ANSWER_MS = 1000,
+    TRY_MS = 2000
+};
 
 /* The operation of an action; 0: it has none. */
 static rp_rollout_op_kind kind_of(rp_rollouts_action action)
@@ -68,8 +78,10 @@ static rp_rollout_op op_of(const rp_rollouts_call *call)
 static int64_t slice_end(rp_wait wait, int64_t now_ns, bool is_first)
 {
     int64_t end_ns = now_ns + (is_first ? FIRST_MS : SLICE_MS) * (int64_t)NS_PER_MS;
+    int64_t half_ns = now_ns + (wait.until_ns - now_ns) / 2;
 
     if (wait.until_ns == RP_NOW) return RP_NOW;
+    if (is_first && half_ns > now_ns && half_ns < end_ns) return half_ns;
     return wait.until_ns < end_ns ? wait.until_ns : end_ns;
 }
 
@@ -104,7 +116,17 @@ static rp_status call_first(rp_client *client, rp_rollouts_call *call,
 static rp_wait answer_wait(rp_wait wait)
 {
     if (wait.until_ns != RP_NOW) return wait;
-    return (rp_wait){rp_now_ns() + ANSWER_MS * (int64_t)NS_PER_MS, wait.cancel};
+    return (rp_wait){rp_now_ns() + TRY_MS * (int64_t)NS_PER_MS, wait.cancel};
+}
+
+/* The wait for the response to a slice that ends at `end_ns`. */
+static rp_wait slice_wait(rp_wait wait, int64_t now_ns, int64_t end_ns)
+{
+    int64_t least_ns = now_ns + ANSWER_MS * (int64_t)NS_PER_MS;
+
+    if (wait.until_ns == RP_NOW) return answer_wait(wait);
+    if (end_ns == wait.until_ns && end_ns > now_ns) least_ns += end_ns - now_ns;
+    return (rp_wait){wait.until_ns > least_ns ? wait.until_ns : least_ns, wait.cancel};
 }
 
 static rp_status read_response(rp_client *client, const rp_unary *u, rp_rollouts_call *call,
@@ -125,9 +147,10 @@ static rp_status read_response(rp_client *client, const rp_unary *u, rp_rollouts
     return RP_OK;
 }
 
-/* Makes one try, which waits in the server until `end_ns`. */
+/* Makes one try. It has a connection by `connect_by_ns`, unless that is RP_NOW. */
 static rp_status apply_once(rp_client *client, rp_rollouts_call *call,
-                            const rp_rollout_apply *apply, rp_wait wait, rp_error *err)
+                            const rp_rollout_apply *apply, int64_t connect_by_ns, rp_wait wait,
+                            rp_error *err)
 {
     bool repeatable = call->action != RP_ROLLOUTS_DRAW && call->action != RP_ROLLOUTS_RELEASE;
     rp_unary *u = NULL;
@@ -136,9 +159,10 @@ static rp_status apply_once(rp_client *client, rp_rollouts_call *call,
 
     rp_buf_init(&message, &client->alloc);
     rp_rollout_apply_write(&message, apply);
-    st = call_first(client, call,
-                    &(rp_unary_request){PATH "ApplyRollouts", &message, repeatable, 0}, wait,
-                    &u, err);
+    st = call_first(
+        client, call,
+        &(rp_unary_request){PATH "ApplyRollouts", &message, repeatable, false, connect_by_ns},
+        wait, &u, err);
     if (st == RP_OK) st = read_response(client, u, call, err);
     rp_unary_free(u);
     rp_buf_deinit(&message);
@@ -156,14 +180,13 @@ static rp_status apply_remote(rp_client *client, rp_rollouts_call *call, rp_wait
 
     for (;;) {
         int64_t now_ns = rp_now_ns(), end_ns = slice_end(wait, now_ns, is_first);
-        rp_wait answer = {(end_ns > now_ns ? end_ns : now_ns) + ANSWER_MS * (int64_t)NS_PER_MS,
-                          wait.cancel};
+        rp_wait answer = slice_wait(wait, now_ns, end_ns);
 
         apply.op.waited_ns = is_first ? 0 : now_ns - started_ns;
         apply.timeout_ms = end_ns > now_ns ? (end_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
-        st = apply_once(client, call, &apply, answer, &error);
+        st = apply_once(client, call, &apply, wait.until_ns, answer, &error);
         is_first = false;
-        if (st == RP_DEADLINE && rp_now_ns() < answer.until_ns &&
+        if (st == RP_DEADLINE && call->is_sent && rp_now_ns() < answer.until_ns &&
             waits_on(call, wait, end_ns, &error))
             continue;
         return st == RP_OK ? RP_OK : rp_fail(err, st, "%s", error.text);
@@ -180,7 +203,7 @@ static rp_status create_remote(rp_client *client, rp_rollouts_call *call, rp_wai
     rp_buf_init(&message, &client->alloc);
     rp_rollout_create_write(&message, call->rollouts, call->options);
     st = call_first(client, call,
-                    &(rp_unary_request){PATH "CreateRollouts", &message, false, false},
+                    &(rp_unary_request){PATH "CreateRollouts", &message, false, false, 0},
                     answer_wait(wait), &u, err);
     rp_unary_free(u);
     rp_buf_deinit(&message);
@@ -210,7 +233,7 @@ static rp_status names_remote(rp_client *client, rp_rollouts_call *call, rp_wait
     rp_rollout_names_write(&message, &names);
     st = call_first(client, call,
                     &(rp_unary_request){path_of(call->action), &message,
-                                        call->action != RP_ROLLOUTS_DROP, false},
+                                        call->action != RP_ROLLOUTS_DROP, false, 0},
                     answer_wait(wait), &u, err);
     if (st == RP_OK) {
         response = rp_unary_response_of(u, 0);
@@ -428,12 +451,22 @@ static rp_status call_local(rp_client *client, rp_rollouts_call *call, rp_wait w
     return st;
 }
 
+static bool is_missing(rp_string name)
+{
+    return name.data == NULL && name.size > 0;
+}
+
 static rp_status check(const rp_rollouts_call *call, rp_error *err)
 {
     rp_rollout_op op;
 
     if ((int)call->action < 0 || call->action > RP_ROLLOUTS_READ_CURSOR)
         return rp_fail(err, RP_INVALID, "there is no action %d", (int)call->action);
+    if (is_missing(call->rollouts) || is_missing(call->group) || is_missing(call->cursor))
+        return rp_fail(err, RP_INVALID, "the name of the %s is NULL, with a size above 0",
+                       is_missing(call->rollouts) ? "rollouts"
+                       : is_missing(call->group)  ? "group"
+                                                  : "cursor");
     if (call->action == RP_ROLLOUTS_LIST && call->on_entry == NULL)
         return rp_fail(err, RP_INVALID, "on_entry is not set");
     if (call->action == RP_ROLLOUTS_READ_CURSOR && call->on_data == NULL)

@@ -20,7 +20,7 @@ enum { LIST_RUNS = 64 };
 static rp_status call_first(rp_client *client, const char *path, rp_buf *message,
                             bool repeatable, rp_wait wait, rp_unary **out, rp_error *err)
 {
-    const rp_unary_request request = {path, message, repeatable, false};
+    const rp_unary_request request = {path, message, repeatable, false, 0};
     rp_status st = message->bad ? rp_fail(err, RP_NO_RESOURCE, "out of memory for a request")
                                 : rp_unary_call(client, &request, 0, 1, wait, out, err);
 

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds one table among those of the servers. If it does not exist, every call of the client
  * has the same error, which begins as Reverb's does and lists the tables that exist. */
-#include <stdio.h>
+#include <string.h>
 
 #include "client/client.h"
+#include "store/no_table.h"
 #include "util/error.h"
 
-enum {
-    ASK_MS = 500, /* a server that has a connection answers at once */
-    LIST_BYTES =
-        150, /* of the names: the error has room for the rest of its text beside them */
-    SHOWN_BYTES = 60, /* of one name */
-};
+enum { ASK_MS = 500 }; /* a server that has a connection answers at once */
 
 /* Returns true if a table before it, of another shard, has the same name. */
 static bool is_repeated(const rp_client_tables *tables, size_t index)
@@ -22,50 +18,43 @@ static bool is_repeated(const rp_client_tables *tables, size_t index)
     return false;
 }
 
-/* Writes the names of the tables, as many as fit, and how many more there are. */
-static void list_names(const rp_client_tables *tables, char text[2 * LIST_BYTES])
+typedef struct walk {
+    const rp_client_tables *tables;
+    size_t at;
+} walk;
+
+static const char *next_name(void *ctx)
 {
-    size_t at = 0, left_out = 0;
+    walk *w = ctx;
 
-    text[0] = '\0';
-    for (size_t i = 0; i < tables->count; i++) {
-        const char *name = tables->tables[i].info.name;
-        size_t length = strlen(name);
-
-        if (is_repeated(tables, i)) continue;
-        if (length > SHOWN_BYTES) length = SHOWN_BYTES;
-        if (left_out > 0 || at + length + 2 > LIST_BYTES) {
-            left_out++;
-            continue;
-        }
-        at += (size_t)snprintf(text + at, 2 * LIST_BYTES - at, "%s%.*s", at > 0 ? ", " : "",
-                               SHOWN_BYTES, name);
-    }
-    if (left_out > 0) (void)snprintf(text + at, 2 * LIST_BYTES - at, " and %zu more", left_out);
+    while (w->at < w->tables->count && is_repeated(w->tables, w->at)) w->at++;
+    return w->at < w->tables->count ? w->tables->tables[w->at++].info.name : NULL;
 }
 
 rp_status rp_client_no_table(const rp_client_tables *tables, const char *name, rp_error *err)
 {
-    char names[2 * LIST_BYTES];
+    walk w = {.tables = tables};
 
-    if (err == NULL) return RP_NOT_FOUND;
-    if (tables->count == 0)
-        return rp_fail(err, RP_NOT_FOUND,
-                       "Priority table %.*s was not found: there are no tables", SHOWN_BYTES,
-                       name);
-    list_names(tables, names);
-    return rp_fail(err, RP_NOT_FOUND, "Priority table %.*s was not found; the tables are: %s",
-                   SHOWN_BYTES, name, names);
+    return rp_no_table((rp_string){name, strlen(name)}, next_name, &w, err);
 }
 
-rp_status rp_client_name_tables(rp_client *client, const char *name, rp_status st,
+rp_status rp_client_tables_soon(rp_client *client, rp_wait wait, rp_client_tables **out)
+{
+    rp_wait soon = rp_wait_ms(ASK_MS);
+
+    if (wait.until_ns < soon.until_ns) soon.until_ns = wait.until_ns;
+    soon.cancel = wait.cancel;
+    return rp_client_get_tables(client, soon, out, NULL);
+}
+
+rp_status rp_client_name_tables(rp_client *client, const char *name, rp_wait wait, rp_status st,
                                 rp_error *err)
 {
     rp_client_tables *tables = NULL;
     bool is_there = false;
 
     if (st != RP_NOT_FOUND || err == NULL || name == NULL ||
-        rp_client_get_tables(client, rp_wait_ms(ASK_MS), &tables, NULL) != RP_OK)
+        rp_client_tables_soon(client, wait, &tables) != RP_OK)
         return st;
     for (size_t i = 0; i < tables->count && !is_there; i++)
         is_there = strcmp(tables->tables[i].info.name, name) == 0;
@@ -75,21 +64,16 @@ rp_status rp_client_name_tables(rp_client *client, const char *name, rp_status s
     return st;
 }
 
-rp_status rp_client_name_shard_tables(rp_client *client, size_t shard, const char *name,
-                                      rp_error *err)
+void rp_client_name_shard_tables(const rp_client_tables *tables, size_t shard, const char *name,
+                                 rp_error *err)
 {
-    rp_client_tables *tables = NULL;
     rp_client_tables mine;
     size_t first = 0, end;
 
-    if (rp_client_get_tables(client, rp_wait_ms(ASK_MS), &tables, NULL) != RP_OK)
-        return RP_NOT_FOUND;
     while (first < tables->count && tables->tables[first].shard != shard) first++;
     for (end = first; end < tables->count && tables->tables[end].shard == shard;) end++;
     mine = (rp_client_tables){.tables = tables->tables + first, .count = end - first};
     (void)rp_client_no_table(&mine, name, err);
-    rp_client_tables_free(tables);
-    return RP_NOT_FOUND;
 }
 
 rp_status rp_client_get_table(rp_client *client, const char *table, rp_wait wait,

@@ -13,11 +13,11 @@
 /* Gets a reference to a table. RP_NOT_FOUND. */
 static rp_status find(rp_client *client, const char *name, rp_table **out, rp_error *err)
 {
+    const rp_string text = {name, strlen(name)};
+
     assert(client->store != NULL);
-    *out = rp_store_find_table(client->store, (rp_string){name, strlen(name)});
-    if (*out == NULL)
-        return rp_fail(err, RP_NOT_FOUND, "Priority table %s was not found", name);
-    return RP_OK;
+    *out = rp_store_find_table(client->store, text);
+    return *out != NULL ? RP_OK : rp_store_no_table(client->store, text, err);
 }
 
 typedef struct all_tables {

@@ -32,6 +32,7 @@ static rp_status weigh(void *ctx, const char *table, rp_wait wait, rp_shard_stat
     rp_status st = rp_client_get_tables(ctx, wait, &tables, err);
     bool found = false;
 
+    if (st == RP_CANCELLED && !rp_client_has_given_up(ctx)) return RP_UNAVAILABLE;
     if (st != RP_OK) return st;
     for (size_t i = 0; i < tables->count; i++) {
         const rp_client_table *t = &tables->tables[i];
@@ -50,21 +51,32 @@ static rp_status weigh(void *ctx, const char *table, rp_wait wait, rp_shard_stat
 
 static void missing(void *ctx, const char *table, rp_error *err)
 {
-    (void)rp_client_name_tables(ctx, table, RP_NOT_FOUND, err);
+    (void)rp_client_name_tables(ctx, table, rp_wait_forever(), RP_NOT_FOUND, err);
 }
 
-static void why(void *ctx, const char *table, size_t shard, char *text, size_t size)
+static void why(void *ctx, const char *table, size_t shard, int64_t waited_ns, char *text,
+                size_t size)
 {
-    const rp_why_question question = {.table = table, .is_insert = false, .shard = shard};
+    const rp_why_question question = {
+        .table = table, .is_insert = false, .shard = shard, .waited_ns = waited_ns};
 
     rp_client_ask_why(ctx, &question, text, size);
+}
+
+static bool is_refused(void *ctx, char *text, size_t size)
+{
+    return rp_client_is_refused(ctx, text, size);
 }
 
 rp_status rp_sampler_new(rp_client *client, const rp_sampler_options *options, rp_sampler **out,
                          rp_error *err)
 {
-    rp_sampler_feed feed = {
-        .open = open_source, .weigh = weigh, .why = why, .missing = missing, .ctx = client};
+    rp_sampler_feed feed = {.open = open_source,
+                            .weigh = weigh,
+                            .why = why,
+                            .missing = missing,
+                            .is_refused = is_refused,
+                            .ctx = client};
     rp_client_live *live;
     rp_status st;
 
@@ -78,7 +90,7 @@ rp_status rp_sampler_new(rp_client *client, const rp_sampler_options *options, r
     if (options->checked && options->table != NULL) {
         rp_wait wait = rp_wait_ms(SIGNATURE_WAIT_MS);
 
-        st = rp_client_signature(client, options->table, wait, &feed.signature, err);
+        st = rp_client_signature_again(client, options->table, wait, &feed.signature, err);
         if (st == RP_NOT_FOUND || st == RP_NO_RESOURCE) return st;
         if (st != RP_OK) feed.signature = NULL; /* samples are not checked, as in Reverb */
     }

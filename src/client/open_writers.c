@@ -38,11 +38,33 @@ static rp_status find_signature(void *ctx, const char *table, rp_wait wait, rp_s
     return RP_DEADLINE;
 }
 
-static void why(void *ctx, const char *table, char *text, size_t size)
+static void forget_signature(void *ctx, const char *table)
 {
-    const rp_why_question question = {.table = table, .is_insert = true, .shard = RP_ANY_SHARD};
+    rp_client_forget_signature(ctx, table);
+}
+
+static void why(void *ctx, const char *table, int64_t waited_ns, char *text, size_t size)
+{
+    const rp_why_question question = {
+        .table = table, .is_insert = true, .shard = RP_ANY_SHARD, .waited_ns = waited_ns};
 
     rp_client_ask_why(ctx, &question, text, size);
+}
+
+static void missing(void *ctx, const char *table, rp_wait wait, rp_error *err)
+{
+    (void)rp_client_name_tables(ctx, table, wait, RP_NOT_FOUND, err);
+}
+
+static void away(void *ctx, char *text, size_t size)
+{
+    size_t count = rp_client_shard_count(ctx);
+
+    text[0] = '\0';
+    for (size_t i = count; i > 0; i--) { /* the text of the first one stays */
+        (void)rp_client_why_away(ctx, i - 1, text, size);
+        if (text[0] == '\0') return;
+    }
 }
 
 static rp_status no_client(const char *kind, rp_error *err)
@@ -56,7 +78,10 @@ static rp_status open_bare(rp_client *client, const rp_trajectory_writer_options
 {
     rp_writer_parts parts = {.alloc = &client->alloc,
                              .find = find_signature,
+                             .forget = forget_signature,
                              .why = why,
+                             .missing = missing,
+                             .away = away,
                              .find_ctx = client,
                              .max_in_flight = max_in_flight};
     rp_client_live *live;

@@ -20,6 +20,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "net/link.h"
 #include "util/cancel.h"
@@ -46,6 +47,7 @@ struct rp_unary {
     rp_post post; /* first */
     rp_allocator alloc;
     rp_unary_request request;
+    atomic_uint_fast64_t *left_out; /* of the client */
     int64_t until_ns;
     size_t left;     /* parts that are not over; used on the loop thread */
     bool is_hurried; /* hurry() has run; used on the loop thread */
@@ -178,6 +180,7 @@ static void begin_all(rp_post *post)
         p->call = (rp_channel_call){.class = &unary_class,
                                     .path = u->request.path,
                                     .deadline_ns = u->until_ns,
+                                    .connect_by_ns = u->request.connect_by_ns,
                                     .fails_fast = true,
                                     .skips_away =
                                         u->request.skips_away || (has_other && u->count > 1)};
@@ -240,11 +243,11 @@ static bool poll_for(rp_channel *channel, int fd)
     const int64_t until_ns = rp_now_ns() + POLL_NS;
     bool has_bytes = false;
 
-    if (!rp_channel_may_poll(channel)) return false;
+    if (!rp_polling_may(rp_channel_polling(channel))) return false;
     do {
         has_bytes = rp_link_is_readable(fd);
     } while (!has_bytes && rp_now_ns() < until_ns);
-    rp_channel_count_poll(channel, has_bytes);
+    rp_polling_count(rp_channel_polling(channel), has_bytes);
     return has_bytes;
 }
 
@@ -302,6 +305,7 @@ rp_status rp_unary_call(rp_client *client, const rp_unary_request *request, size
     u->post.run = begin_all;
     u->alloc = client->alloc;
     u->request = *request;
+    u->left_out = &live->left_out;
     u->until_ns = wait.until_ns;
     u->left = u->count = count;
     u->cancel.on_fire = on_fire;
@@ -340,6 +344,26 @@ static bool is_away(const rp_unary_response *a)
     return a->status == RP_UNAVAILABLE || (a->status == RP_DEADLINE && !a->is_reached);
 }
 
+/* Reports that no shard could be reached: each shard's text, as far as there is room. */
+static rp_status fail_all(const rp_unary *u, rp_status status, rp_error *err)
+{
+    enum { REST = 16 }; /* bytes for "; and 65535 more" */
+    char text[RP_ERROR_TEXT_BYTES];
+    size_t used = (size_t)snprintf(text, sizeof text, "%s", u->parts[0].response.text), i = 1;
+
+    for (; i < u->count; i++) {
+        const char *other = u->parts[i].response.text;
+        size_t more = strlen(other) + 2;
+
+        if (used + more + REST >= sizeof text) break;
+        (void)snprintf(text + used, sizeof text - used, "; %s", other);
+        used += more;
+    }
+    if (i < u->count && used + REST < sizeof text)
+        (void)snprintf(text + used, sizeof text - used, "; and %zu more", u->count - i);
+    return rp_fail(err, status, "%s", text);
+}
+
 rp_status rp_unary_result(const rp_unary *u, rp_error *err)
 {
     const rp_unary_response *bad = NULL;
@@ -358,10 +382,13 @@ rp_status rp_unary_result(const rp_unary *u, rp_error *err)
             bad = a;
         }
     }
-    if (bad != NULL && !(has_result && is_away(bad)))
-        return rp_fail(err, bad->status, "%s", bad->text);
-    for (size_t i = 0; i < u->count; i++)
-        if (is_away(&u->parts[i].response)) rp_channel_count_left_out(u->parts[i].channel);
+    if (bad != NULL && !has_result && is_away(bad)) return fail_all(u, bad->status, err);
+    if (bad != NULL && !is_away(bad)) return rp_fail(err, bad->status, "%s", bad->text);
+    for (size_t i = 0; i < u->count; i++) {
+        if (!is_away(&u->parts[i].response)) continue;
+        rp_channel_count_left_out(u->parts[i].channel);
+        (void)atomic_fetch_add_explicit(u->left_out, 1, memory_order_relaxed);
+    }
     return RP_OK;
 }
 

@@ -15,6 +15,9 @@ typedef struct rp_unary_request {
     /* Do not wait for servers that are away (rp_channel_is_away()): the call to such a server
      * ends at once, and the channel tries to connect in the background. */
     bool skips_away;
+    /* When a call that has no connection ends with RP_DEADLINE, if that is before the end of
+     * the wait. 0: no bound. */
+    int64_t connect_by_ns;
 } rp_unary_request;
 
 /* The result of the call on one shard. */
@@ -38,8 +41,9 @@ RP_NODISCARD rp_status rp_unary_call(rp_client *client, const rp_unary_request *
 const rp_unary_response *rp_unary_response_of(const rp_unary *unary, size_t i);
 size_t rp_unary_count(const rp_unary *unary);
 /* Returns the status of the whole call, by the rule of reprise/client.h for calls to all
- * shards. Adds to the counts of calls that have left out a shard (rp_client_why_away()), and
- * therefore must be called only once per call. */
+ * shards. If none could be reached, the text has the reason of each, as far as there is room.
+ * Adds to the counts of calls that have left out a shard (rp_client_why_away()), and therefore
+ * must be called only once per call. */
 rp_status rp_unary_result(const rp_unary *unary, rp_error *err);
 void rp_unary_free(rp_unary *unary); /* NULL is fine */
 

@@ -6,7 +6,10 @@
 #include "util/mem.h"
 
 enum {
-    ASK_MS = 500, /* a server that has a connection answers at once */
+    MOST_ASK_MS = 500, /* a server that has a connection answers at once */
+    LEAST_ASK_MS = 50,
+    ASK_SHARE = 10, /* of a wait: the question makes the call end that much later */
+    NS_PER_MS = 1000000,
     MOST_CALLS = 256
 };
 
@@ -21,17 +24,26 @@ static void write_reason(const rp_client *client, const rp_client_waiting *call,
         (void)snprintf(text, size, "%s", call->waiting.why);
 }
 
+int64_t rp_client_ask_ms(int64_t waited_ns)
+{
+    int64_t ms = waited_ns / NS_PER_MS / ASK_SHARE;
+
+    if (ms < LEAST_ASK_MS) return LEAST_ASK_MS;
+    return ms < MOST_ASK_MS ? ms : MOST_ASK_MS;
+}
+
 void rp_client_ask_why(rp_client *client, const rp_why_question *question, char *text,
                        size_t size)
 {
     rp_client_blocked blocked = {.capacity = MOST_CALLS};
+    const rp_wait wait = rp_wait_ms(rp_client_ask_ms(question->waited_ns));
     rp_error err = {0};
     rp_status st;
 
     text[0] = '\0';
     blocked.calls = rp_alloc_array(&client->alloc, MOST_CALLS, sizeof *blocked.calls);
     if (blocked.calls == NULL) return;
-    st = rp_client_why_blocked(client, question->table, &blocked, rp_wait_ms(ASK_MS), &err);
+    st = rp_client_why_blocked(client, question->table, &blocked, wait, &err);
     for (size_t i = 0; st == RP_OK && text[0] == '\0' && i < blocked.count; i++) {
         const rp_client_waiting *call = &blocked.calls[i];
 

@@ -71,8 +71,10 @@ rp_status rp_files_open_read_only(const rp_allocator *alloc, const char *directo
     rp_status st;
 
     /* Checked first, since opening would create it. */
-    if (stat(directory, &about) != 0 || !S_ISDIR(about.st_mode))
+    if (stat(directory, &about) != 0)
         return rp_fail(err, RP_NOT_FOUND, "%.200s: there is no such directory", directory);
+    if (!S_ISDIR(about.st_mode))
+        return rp_fail(err, RP_NOT_FOUND, "%.200s: this is not a directory", directory);
     r = rp_alloc_zero(alloc, sizeof *r);
     if (r == NULL) return rp_fail_memory(err, sizeof *r);
     r->alloc = *alloc;

@@ -563,8 +563,11 @@ rp_status rp_durable_open(const rp_durable_options *options, rp_store *store, rp
 {
     char absolute[PATH_MAX];
     rp_durable *d = NULL;
-    rp_status st = new_durable(options, store, &d, err);
+    rp_status st;
 
+    if (options == NULL || store == NULL)
+        return rp_fail(err, RP_INVALID, "durable: no %s", store == NULL ? "store" : "options");
+    st = new_durable(options, store, &d, err);
     if (st != RP_OK || d == NULL) return st;
     st = rp_files_open_directory(&d->alloc, d->directory, &d->files, err);
     d->owns_files = st == RP_OK;

@@ -60,7 +60,7 @@ static bool is_plain_host(const char *host, size_t length)
 rp_status rp_address_parse(const char *text, rp_address *out, rp_error *err)
 {
     bool bracketed = text[0] == '[';
-    const char *host = bracketed ? text + 1 : text, *end;
+    const char *host = bracketed ? text + 1 : text, *end, *slash;
     struct in6_addr v6;
     size_t length;
 
@@ -85,7 +85,13 @@ rp_status rp_address_parse(const char *text, rp_address *out, rp_error *err)
                        text, length);
     if (!is_plain_host(host, length))
         return rp_fail(err, RP_INVALID, "address '%s': that is not the name of a host", text);
-    if (!parse_port(end + (bracketed ? 2 : 1), &out->port))
+    end += bracketed ? 2 : 1;
+    slash = strchr(end, '/');
+    if (slash != NULL)
+        return rp_fail(err, RP_INVALID,
+                       "address '%s': leave out the '%s' at its end, as in '%.*s'", text, slash,
+                       (int)(slash - text), text);
+    if (!parse_port(end, &out->port))
         return rp_fail(err, RP_INVALID,
                        "address '%s': the port must be a number from 1 to 65535", text);
     memcpy(out->host, host, length);

@@ -120,7 +120,7 @@ static rp_status parse_host(const char *text, target *t, rp_error *err)
     bool bracketed = text[0] == '[';
     const char *host = bracketed ? text + 1 : text;
     const char *end = bracketed ? strchr(text, ']') : strrchr(text, ':');
-    const char *scheme_end = strstr(text, "://");
+    const char *scheme_end = strstr(text, "://"), *slash;
     long port;
 
     if (scheme_end != NULL)
@@ -139,7 +139,13 @@ static rp_status parse_host(const char *text, target *t, rp_error *err)
     if (length >= sizeof t->host)
         return rp_fail(err, RP_INVALID, "address '%.40s...': %zu bytes are too long for a host",
                        text, length);
-    if (!parse_number(end + (bracketed ? 2 : 1), &port) || port > UINT16_MAX)
+    end += bracketed ? 2 : 1;
+    slash = strchr(end, '/');
+    if (slash != NULL)
+        return rp_fail(err, RP_INVALID,
+                       "address '%s': leave out the '%s' at its end, as in '%.*s'", text, slash,
+                       (int)(slash - text), text);
+    if (!parse_number(end, &port) || port > UINT16_MAX)
         return rp_fail(err, RP_INVALID,
                        "address '%s': the port must be a number from 0 to 65535", text);
     memcpy(t->host, host, length);

@@ -3,7 +3,8 @@
  *
  * One turn, in this order:
  *
- *   sleep   until a descriptor is ready, a timer is due or a post arrives
+ *   sleep   until a descriptor is ready, a timer is due or a post arrives; a loop that polls
+ *           looks for these without sleeping for a while
  *   posts   those that had arrived on waking, oldest first, TURN_POSTS at most
  *   ready   the descriptors that epoll reported
  *   due     the timers that were due on waking, of the bulk timers TURN_BULK at most
@@ -56,6 +57,7 @@
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/mutex.h"
+#include "util/polling.h"
 #include "util/verify.h"
 
 enum {
@@ -97,6 +99,8 @@ struct rp_loop {
     uint64_t guests; /* number of guests that have entered so far */
     int64_t sleeps_until_ns; /* valid while it sleeps */
     int64_t now_ns;
+    int64_t poll_ns; /* how long it polls before it sleeps; 0: it does not */
+    rp_polling polling;
     void (*on_turn_end)(void *user);
     void *turn_end_user;
     timer_heap heaps[HEAPS];
@@ -403,6 +407,13 @@ static int64_t next_due(const rp_loop *loop)
     return due_ns;
 }
 
+void rp_loop_set_poll(rp_loop *loop, int64_t poll_ns)
+{
+    assert(!loop->is_shared);
+    rp_polling_init(&loop->polling);
+    loop->poll_ns = poll_ns;
+}
+
 int64_t rp_loop_now(const rp_loop *loop)
 {
     return loop->now_ns;
@@ -463,13 +474,32 @@ static void unlock_turn(rp_loop *loop) RP_NO_THREAD_SAFETY_ANALYSIS
     if (loop->is_shared) rp_mutex_unlock(&loop->turn);
 }
 
+/* Polls the descriptors for poll_ns, `most_ns` at most, or until a post arrives. Returns how
+ * many descriptors are ready. The stack of posts is empty and not &asleep meanwhile: threads
+ * that post need no system call. */
+static int poll_ready(rp_loop *loop, int64_t most_ns)
+{
+    const int64_t poll_ns = most_ns < loop->poll_ns ? most_ns : loop->poll_ns;
+    const int64_t until_ns = rp_now_ns() + poll_ns;
+    bool has_posts;
+    int n;
+
+    do {
+        n = epoll_wait(loop->epoll_fd, loop->ready, READY_MAX, 0);
+        has_posts = atomic_load_explicit(&loop->posts, memory_order_relaxed) != NULL;
+    } while (n <= 0 && !has_posts && rp_now_ns() < until_ns);
+    rp_polling_count(&loop->polling, n > 0 || has_posts);
+    return n;
+}
+
 /* Sleeps until there is something to do. */
 static void await(rp_loop *loop)
 {
     int64_t wait_ns = INT64_MAX, due_ns = next_due(loop);
+    bool polls = loop->poll_ns > 0 && loop->ready_count > 0;
     uint64_t guests = loop->guests;
     rp_post *none = NULL;
-    int n;
+    int n = 0;
 
     loop->sleeps_until_ns = due_ns;
     if (loop->left != NULL) {
@@ -478,6 +508,8 @@ static void await(rp_loop *loop)
         int64_t now_ns = rp_now_ns();
         wait_ns = due_ns > now_ns ? due_ns - now_ns : 0;
     }
+    if (polls && wait_ns > 0 && rp_polling_may(&loop->polling)) n = poll_ready(loop, wait_ns);
+    if (n > 0) wait_ns = 0;
     /* Relaxed: it publishes nothing, and take_posts() acquires. */
     if (wait_ns > 0 &&
         !atomic_compare_exchange_strong_explicit(&loop->posts, &none, &loop->asleep,
@@ -485,7 +517,7 @@ static void await(rp_loop *loop)
         wait_ns = 0;
     assert(loop->ready_next >= loop->ready_count); /* L3: guests find nothing to forget there */
     unlock_turn(loop);
-    n = wait_ready(loop, wait_ns);
+    if (n <= 0) n = wait_ready(loop, wait_ns);
     lock_turn(loop);
     if (loop->guests != guests && n > 0)
         n = epoll_wait(loop->epoll_fd, loop->ready, READY_MAX, 0);
@@ -515,7 +547,7 @@ void rp_loop_run(rp_loop *loop)
 
 void rp_loop_share(rp_loop *loop)
 {
-    assert(!loop->is_shared);
+    assert(!loop->is_shared && loop->poll_ns == 0);
     rp_mutex_init(&loop->turn, RP_RANK_LOOP);
     loop->is_shared = true;
 }

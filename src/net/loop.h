@@ -103,6 +103,11 @@ RP_NODISCARD bool rp_loop_try_enter(rp_loop *loop);
 void rp_loop_leave(rp_loop *loop);
 void rp_loop_end_turn(rp_loop *loop);
 
+/* Makes the loop poll its descriptors for up to `poll_ns` after a turn in which one was ready,
+ * before it sleeps. It does so as long as polls find something (util/polling.h). Must be called
+ * before the loop runs, which must not be shared. */
+void rp_loop_set_poll(rp_loop *loop, int64_t poll_ns);
+
 /* Sets a function that is called at the end of every turn, after all callbacks and before the
  * loop sleeps. For example, it flushes batched output. */
 void rp_loop_set_turn_end(rp_loop *loop, void (*on_turn_end)(void *user), void *user);

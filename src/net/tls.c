@@ -257,6 +257,8 @@ static const char *advise(unsigned long error, const char *what)
         return "the file has no certificate in PEM; are the files of the certificate and of "
                "the "
                "key swapped?";
+    if (strcmp(what, "key") == 0 && ERR_GET_REASON(error) == ERR_R_UNSUPPORTED)
+        return "no private key in PEM was found in the file";
     return why != NULL ? why : "OpenSSL gives no reason";
 }
 

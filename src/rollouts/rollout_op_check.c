@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "rollouts/rollout_op_inside.h"
+#include "tensor/tensor.h"
 #include "util/error.h"
 #include "util/mem.h"
+
+enum { SHOWN_BYTES = 64, LABEL_BYTES = SHOWN_BYTES + 16 };
 
 static const char *const names[] = {
     [RP_ROLLOUT_RESERVE] = "reserve",
@@ -46,26 +50,40 @@ static bool has_large_dimension(const rp_shape *shape)
     return false;
 }
 
+/* Names a column in a message: "column 'obs'". Returns `text`. */
+static const char *label_of(const rp_rollout_column *c, char text[LABEL_BYTES])
+{
+    const int shown = c->name.size < SHOWN_BYTES ? (int)c->name.size : SHOWN_BYTES;
+
+    (void)snprintf(text, LABEL_BYTES, "column '%.*s'", shown, c->name.data);
+    return text;
+}
+
 static rp_status check_column(const rp_rollout_column *c, size_t *bytes, rp_error *err)
 {
     rp_status st = rp_rollout_check_name(c->name, "a column", err);
+    char label[LABEL_BYTES];
     size_t elements;
 
     if (st != RP_OK) return st;
     if (rp_dtype_size(c->tensor.dtype) == 0)
-        return rp_fail(err, RP_INVALID, "column '%.*s' has the unknown dtype %d",
-                       (int)c->name.size, c->name.data, (int)c->tensor.dtype);
+        return rp_refuse_dtype(label_of(c, label), c->tensor.dtype, err);
+    if (c->tensor.shape.rank < 0 || c->tensor.shape.rank > RP_MAX_RANK)
+        return rp_refuse_rank(label_of(c, label), c->tensor.shape.rank, RP_MAX_RANK, err);
     if (c->tensor.dtype == RP_STRING)
         return rp_fail(err, RP_INVALID,
                        "column '%.*s' has the dtype string; text is a column of uint8",
                        (int)c->name.size, c->name.data);
-    if (c->tensor.shape.rank < 0 || rp_shape_elements(&c->tensor.shape, &elements) != RP_OK ||
+    if (rp_shape_elements(&c->tensor.shape, &elements) != RP_OK ||
         !rp_size_mul(elements, rp_dtype_size(c->tensor.dtype), bytes))
         return rp_fail(err, RP_INVALID, "column '%.*s' has a bad shape", (int)c->name.size,
                        c->name.data);
     if (has_large_dimension(&c->tensor.shape))
         return rp_fail(err, RP_INVALID, "column '%.*s' has a dimension above the limit of %d",
                        (int)c->name.size, c->name.data, RP_ROLLOUT_ITEM_BYTES);
+    if (c->tensor.data == NULL && *bytes > 0)
+        return rp_fail(err, RP_INVALID, "column '%.*s': `data` is NULL, with %zu bytes",
+                       (int)c->name.size, c->name.data, *bytes);
     return RP_OK;
 }
 
@@ -77,6 +95,8 @@ rp_status rp_rollout_check_columns(const rp_rollout_column *columns, size_t coun
     if (count > RP_ROLLOUT_COLUMNS)
         return rp_fail(err, RP_INVALID, "an item has %zu columns, the limit is %d", count,
                        RP_ROLLOUT_COLUMNS);
+    if (columns == NULL && count > 0)
+        return rp_fail(err, RP_INVALID, "`columns` is NULL, column_count %zu", count);
     for (size_t i = 0; i < count; i++) {
         size_t bytes = 0;
         rp_status st = check_column(&columns[i], &bytes, err);
@@ -145,6 +165,8 @@ static rp_status check_cursor(const rp_rollout_op *op, rp_error *err)
     if (op->data.size > RP_ROLLOUT_CURSOR_BYTES)
         return rp_fail(err, RP_INVALID, "a cursor has %zu bytes, the limit is %d",
                        op->data.size, RP_ROLLOUT_CURSOR_BYTES);
+    if (op->data.data == NULL && op->data.size > 0)
+        return rp_fail(err, RP_INVALID, "`data` is NULL, data_size %zu", op->data.size);
     return rp_rollout_check_name(op->cursor, "a cursor", err);
 }
 

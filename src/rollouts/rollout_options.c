@@ -39,6 +39,8 @@ bool rp_rollout_is_name(rp_string name)
 rp_status rp_rollout_check_name(rp_string name, const char *what, rp_error *err)
 {
     if (name.size == 0) return rp_fail(err, RP_INVALID, "the name of %s is empty", what);
+    if (name.data == NULL)
+        return rp_fail(err, RP_INVALID, "the name of %s is NULL, size %zu", what, name.size);
     if (name.size > RP_ROLLOUT_NAME_BYTES)
         return rp_fail(err, RP_INVALID, "the name of %s has %zu bytes, the limit is %d", what,
                        name.size, RP_ROLLOUT_NAME_BYTES);
@@ -55,6 +57,9 @@ static rp_status check_consumer(const rp_rollout_consumer *c, rp_error *err)
     if (st == RP_OK && c->column_count > RP_ROLLOUT_NEEDS)
         return rp_fail(err, RP_INVALID, "consumer '%.*s' needs %zu columns, the limit is %d",
                        (int)c->name.size, c->name.data, c->column_count, RP_ROLLOUT_NEEDS);
+    if (st == RP_OK && c->columns == NULL && c->column_count > 0)
+        return rp_fail(err, RP_INVALID, "consumer '%.*s': `columns` is NULL, column_count %zu",
+                       (int)c->name.size, c->name.data, c->column_count);
     for (size_t i = 0; st == RP_OK && i < c->column_count; i++) {
         st = rp_rollout_check_name(c->columns[i], "a column", err);
         for (size_t k = 0; st == RP_OK && k < i; k++)
@@ -73,6 +78,9 @@ static rp_status check_consumers(const rp_rollout_options *o, rp_error *err)
     if (o->consumer_count > RP_ROLLOUT_CONSUMERS)
         return rp_fail(err, RP_INVALID, "there are %zu consumers, the limit is %d",
                        o->consumer_count, RP_ROLLOUT_CONSUMERS);
+    if (o->consumers == NULL && o->consumer_count > 0)
+        return rp_fail(err, RP_INVALID, "`consumers` is NULL, consumer_count %zu",
+                       o->consumer_count);
     for (size_t i = 0; st == RP_OK && i < o->consumer_count; i++) {
         st = check_consumer(&o->consumers[i], err);
         for (size_t k = 0; st == RP_OK && k < i; k++)

@@ -28,6 +28,10 @@ rp_status rp_rollout_ragged_measure(const rp_rollout_item *const *items, size_t 
     size_t rows = 0, bytes = 0;
     char a[64], b[64];
 
+    if (items == NULL && count > 0)
+        return rp_fail(err, RP_INVALID, "`items` is NULL, count %zu", count);
+    if (name.data == NULL && name.size > 0)
+        return rp_fail(err, RP_INVALID, "the name of a column is NULL, size %zu", name.size);
     for (size_t i = 0; i < count; i++) {
         const rp_rollout_column *column = rp_rollout_item_column(items[i], name);
         rp_shape shape;

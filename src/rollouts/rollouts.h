@@ -177,6 +177,13 @@ rp_status rp_rollouts_why(rp_rollouts *rollouts, const rp_rollout_parked *parked
 size_t rp_rollouts_waiting(rp_rollouts *rollouts, rp_waiting *out, uint64_t *clients,
                            size_t capacity);
 
+/* The operations that wait. */
+typedef struct rp_rollout_sides {
+    size_t inserts, draws;                      /* `inserts`: those that put or reserve */
+    int64_t longest_insert_ns, longest_draw_ns; /* the longest wait so far */
+} rp_rollout_sides;
+rp_rollout_sides rp_rollouts_count_waiting(rp_rollouts *rollouts);
+
 /* Closes the buffer: waiting and later operations return RP_CANCELLED. */
 void rp_rollouts_close(rp_rollouts *rollouts);
 

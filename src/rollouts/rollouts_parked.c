@@ -78,3 +78,20 @@ size_t rp_rollouts_waiting(rp_rollouts *r, rp_waiting *out, uint64_t *clients, s
     rp_mutex_unlock(&r->mu);
     return count;
 }
+
+rp_rollout_sides rp_rollouts_count_waiting(rp_rollouts *r)
+{
+    rp_rollout_sides load = {0};
+    int64_t now_ns = rp_now_ns();
+
+    rp_mutex_lock(&r->mu);
+    for (const rp_rollout_parked *p = r->first_parked; p != NULL; p = p->next) {
+        int64_t waited_ns = now_ns - p->since_ns;
+        int64_t *longest_ns = p->is_draw ? &load.longest_draw_ns : &load.longest_insert_ns;
+
+        ++*(p->is_draw ? &load.draws : &load.inserts);
+        if (waited_ns > *longest_ns) *longest_ns = waited_ns;
+    }
+    rp_mutex_unlock(&r->mu);
+    return load;
+}

@@ -21,6 +21,7 @@
 
 #include "rollouts/rollout_set.h"
 #include "runs/runs.h"
+#include "store/no_table.h"
 #include "table/account.h"
 #include "table/table_log.h"
 #include "util/clock.h"
@@ -421,6 +422,7 @@ rp_table *rp_store_find_table(rp_store *s, rp_string name)
 {
     rp_table *table;
 
+    if (name.data == NULL) return NULL; /* a table has a name */
     rp_mutex_lock(&s->mu);
     table = find_locked(s, name);
     if (table != NULL) (void)rp_table_ref(table); /* alive: the list owns a reference */
@@ -499,6 +501,27 @@ void rp_store_relieve(rp_store *s)
     }
 }
 
+typedef struct walk {
+    const rp_store *store;
+    size_t at;
+} walk;
+
+static const char *next_name_locked(void *ctx)
+{
+    walk *w = ctx;
+
+    return w->at < w->store->table_count ? rp_table_name(w->store->tables[w->at++]) : NULL;
+}
+
+rp_status rp_store_no_table(rp_store *s, rp_string name, rp_error *err)
+{
+    if (err == NULL) return RP_NOT_FOUND;
+    rp_mutex_lock(&s->mu);
+    (void)rp_no_table(name, next_name_locked, &(walk){.store = s}, err);
+    rp_mutex_unlock(&s->mu);
+    return RP_NOT_FOUND;
+}
+
 /* Removes a table from the list. Its id stays in use (S2). */
 static rp_status take_locked(rp_store *s, rp_string name, rp_table **out, rp_error *err)
     RP_REQUIRES(s->mu)
@@ -506,9 +529,7 @@ static rp_status take_locked(rp_store *s, rp_string name, rp_table **out, rp_err
     rp_table *table = find_locked(s, name);
 
     if (s->closed) return rp_fail(err, RP_PRECONDITION, "store: closed");
-    if (table == NULL)
-        return rp_fail(err, RP_NOT_FOUND, "store: no table '%.*s'",
-                       (int)(name.size < 64 ? name.size : 64), name.data);
+    if (table == NULL) return rp_no_table(name, next_name_locked, &(walk){.store = s}, err);
     remove_locked(s, table);
     *out = table;
     return RP_OK;
@@ -517,8 +538,11 @@ static rp_status take_locked(rp_store *s, rp_string name, rp_table **out, rp_err
 rp_status rp_store_drop_table(rp_store *s, rp_string name, rp_error *err)
 {
     uint64_t lsn;
-    rp_status st = rp_store_drop_table_logged(s, name, &lsn, err);
+    rp_status st;
 
+    if (name.data == NULL || name.size == 0)
+        return rp_fail(err, RP_INVALID, "no table name is given");
+    st = rp_store_drop_table_logged(s, name, &lsn, err);
     return st == RP_OK && lsn > 0 ? wait_durable(log_of(s), lsn, err) : st;
 }
 

@@ -54,6 +54,9 @@ void rp_store_leave_rollout_journal(rp_store *store);
 /* As rp_store_find_tables(), without references: each pointer is valid until its table is
  * dropped or the store is freed. */
 size_t rp_store_tables(rp_store *store, rp_table **out, size_t capacity);
+/* Writes the error about a table that rp_store_find_table() has not found (store/no_table.h).
+ * Returns RP_NOT_FOUND. */
+rp_status rp_store_no_table(rp_store *store, rp_string name, rp_error *err);
 
 /* Draws a key: 64 random bits from the store's generator, which is seeded with the seed of the
  * store and saved by checkpoints. Safe from any thread. */

@@ -23,11 +23,13 @@ typedef struct rp_surveyed {
 typedef struct rp_survey {
     int64_t wall_ns; /* time of the survey */
     int64_t table_size;
-    size_t count; /* entries in `items`: all items of a small table, otherwise RP_SURVEY_ITEMS
-                     or a few less */
+    size_t count; /* entries in `items`. A table that has never had more than 4 *
+                     RP_SURVEY_ITEMS items is read in full: `count` is the smaller of its size
+                     and RP_SURVEY_ITEMS. Of any other table, 4 * RP_SURVEY_ITEMS random slots
+                     are read: if most slots are free, they have fewer items, or none */
     size_t recent_count;
-    rp_surveyed items[RP_SURVEY_ITEMS]; /* randomly chosen, each item equally likely; an item of
-                                           a large table may occur twice */
+    rp_surveyed items[RP_SURVEY_ITEMS]; /* randomly chosen, each item equally likely; if random
+                                           slots are read, an item may occur twice */
     rp_surveyed recent[RP_SURVEY_RECENT]; /* newest first */
 } rp_survey;
 

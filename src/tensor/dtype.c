@@ -4,6 +4,7 @@
 
 #include "reprise/tensor.h"
 #include "tensor/tensor.h"
+#include "util/error.h"
 
 static_assert(sizeof(float) == 4 && sizeof(double) == 8, "the columns hold IEEE 754 numbers");
 
@@ -61,4 +62,11 @@ const char *rp_dtype_name(rp_dtype dtype)
 bool rp_dtype_is_integer(rp_dtype dtype)
 {
     return info_of(dtype)->integer;
+}
+
+rp_status rp_refuse_dtype(const char *what, rp_dtype dtype, rp_error *err)
+{
+    return rp_fail(err, RP_INVALID,
+                   "%s: type code %d is none of rp_dtype, such as 1 (float32) or 3 (int32)",
+                   what, (int)dtype);
 }

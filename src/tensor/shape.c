@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "reprise/tensor.h"
+#include "tensor/tensor.h"
+#include "util/error.h"
 #include "util/mem.h"
 
 rp_status rp_shape_elements(const rp_shape *shape, size_t *elements)
@@ -13,7 +15,7 @@ rp_status rp_shape_elements(const rp_shape *shape, size_t *elements)
     size_t product = 1;
     bool empty = false;
 
-    if (shape->rank < 0 || shape->rank > RP_MAX_RANK) return RP_INVALID;
+    if (shape == NULL || shape->rank < 0 || shape->rank > RP_MAX_RANK) return RP_INVALID;
     /* The product omits zeroes, so that it bounds the product of any subset of the dimensions,
      * for instance of the row of a tensor without rows. */
     for (int32_t i = 0; i < shape->rank; i++) {
@@ -78,4 +80,12 @@ char *rp_shape_text(const rp_shape *shape, char *text, size_t size)
     }
     put(text, size, &used, "]");
     return text;
+}
+
+rp_status rp_refuse_rank(const char *what, int32_t rank, int32_t most, rp_error *err)
+{
+    if (rank < 0)
+        return rp_fail(err, RP_INVALID, "%s: the rank must be >= 0, got %d", what, (int)rank);
+    return rp_fail(err, RP_INVALID, "%s has %d dimensions; at most %d are supported", what,
+                   (int)rank, (int)most);
 }

@@ -65,16 +65,18 @@ static size_t name_size(const char *name)
 static rp_status check_leaf(const rp_nest_node *node, size_t index, rp_error *err)
 {
     const rp_shape *shape = &node->spec.shape;
+    char label[48];
 
     if (node->child_count != 0)
         return rp_fail(err, RP_INVALID, "signature node %zu: a leaf has %u children", index,
                        node->child_count);
+    (void)snprintf(label, sizeof label, "signature node %zu", index);
     if (rp_dtype_size(node->spec.dtype) == 0)
-        return rp_fail(err, RP_INVALID, "signature node %zu: unknown dtype %d", index,
-                       (int)node->spec.dtype);
-    if (shape->rank < -1 || shape->rank > RP_MAX_RANK)
-        return rp_fail(err, RP_INVALID, "signature node %zu: rank must be in [-1, %d], got %d",
-                       index, RP_MAX_RANK, (int)shape->rank);
+        return rp_refuse_dtype(label, node->spec.dtype, err);
+    if (shape->rank > RP_MAX_RANK) return rp_refuse_rank(label, shape->rank, RP_MAX_RANK, err);
+    if (shape->rank < -1)
+        return rp_fail(err, RP_INVALID, "%s: the rank must be >= -1, got %d", label,
+                       (int)shape->rank);
     for (int32_t i = 0; i < shape->rank; i++)
         if (shape->dims[i] < -1)
             return rp_fail(err, RP_INVALID,
@@ -397,6 +399,9 @@ rp_status rp_signature_new(const rp_allocator *alloc, const rp_nest_node *nodes,
 
     if (alloc == NULL) alloc = rp_allocator_default();
     if (node_count == 0) return rp_fail(err, RP_INVALID, "signature: no nodes");
+    if (nodes == NULL)
+        return rp_fail(err, RP_INVALID, "signature: `nodes` is NULL, node_count %zu",
+                       node_count);
     if (node_count > MAX_NODES)
         return rp_fail(err, RP_INVALID, "signature: %zu nodes, the limit is %d", node_count,
                        MAX_NODES);
@@ -422,6 +427,9 @@ rp_status rp_signature_flat(const rp_allocator *alloc, const rp_spec *columns,
 
     if (alloc == NULL) alloc = rp_allocator_default();
     if (column_count == 0) return rp_fail(err, RP_INVALID, "signature: no columns");
+    if (columns == NULL)
+        return rp_fail(err, RP_INVALID, "signature: `columns` is NULL, column_count %zu",
+                       column_count);
     if (column_count > RP_MAX_COLUMNS)
         return rp_fail(err, RP_INVALID, "signature: %zu columns, the limit is %d", column_count,
                        RP_MAX_COLUMNS);

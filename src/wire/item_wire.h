@@ -80,7 +80,7 @@ static inline size_t rp_item_column_size(const rp_slices *column)
     size_t size = 2 * column->slice_count + (column->squeeze ? 2 : 0);
 
     for (size_t i = 0; i < column->slice_count; i++) {
-        const rp_slice *slice = &column->slices[i];
+        const rp_chunk_slice *slice = &column->slices[i];
         size += rp_item_varint_size(slice->chunk->origin.key) +
                 rp_item_varint_size(slice->offset) + rp_item_varint_size(slice->length) +
                 rp_item_varint_size(slice->column);
@@ -101,7 +101,7 @@ static inline size_t rp_item_trajectory_size(const rp_trajectory *trajectory)
     return size;
 }
 
-static inline uint8_t *rp_item_put_slice(uint8_t *at, const rp_slice *slice)
+static inline uint8_t *rp_item_put_slice(uint8_t *at, const rp_chunk_slice *slice)
 {
     uint8_t *content = at + 2;
 

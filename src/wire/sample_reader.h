@@ -49,7 +49,7 @@ struct rp_sample_reader {
     /* Scratch arrays with the arguments for making the trajectory: an entry for each column,
      * and an entry for each slice. */
     rp_slices *views;
-    rp_slice *cuts;
+    rp_chunk_slice *cuts;
     size_t view_capacity, cut_capacity;
     recent_chunk
         *recent; /* 2^RECENT_MAX_BITS entries; a message uses the first 2^recent_bits */

@@ -73,13 +73,13 @@ static inline rp_status find_chunk(rp_sample_reader *r, uint64_t key, rp_chunk *
 rp_status rp_sample_make_trajectory(rp_sample_reader *r, rp_error *err)
 {
     const rp_decoded_limit limit = {r->limits.item_bytes, "the client's option item_bytes"};
-    rp_slice *cut = r->cuts;
+    rp_chunk_slice *cut = r->cuts;
     rp_status st;
 
     assert(r->slice_count <= r->cut_capacity && r->column_count <= r->view_capacity); /* S2 */
     for (size_t i = 0; i < r->slice_count; i++) {
         const rp_wire_slice *slice = &r->slices[i];
-        r->cuts[i] = (rp_slice){NULL, slice->index, slice->offset, slice->length};
+        r->cuts[i] = (rp_chunk_slice){NULL, slice->index, slice->offset, slice->length};
         st = find_chunk(r, slice->chunk_key, &r->cuts[i].chunk, err);
         if (st != RP_OK) return st;
     }

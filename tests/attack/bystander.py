@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Repeatedly inserts an item, samples one and pauses, and does so once more before it rests.
-target.Bystander controls it."""
+target.Bystander controls it.
+
+Without arguments, its input is a socket, on which target.Nursery sends the arguments of a bystander
+and a socket for its orders: it forks one for each, which is faster than to start an interpreter."""
 
 import json
 import os
 import select
+import socket
 import sys
 import time
+import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -53,8 +58,8 @@ class Bystander:
         self.forget()
 
 
-def main():
-    port, slow, pause_ms, token = sys.argv[1:]
+def stand_by(port, slow, pause_ms, token):
+    """Follows the orders of the input until it ends."""
     frames.SLOW = float(slow)
     bystander = Bystander(int(port), token)
     resting = True
@@ -72,6 +77,38 @@ def main():
             bystander.peer.take(0)  # pings of the server
         elif not bystander.try_step():
             resting = True
+
+
+def fork(arguments, orders):
+    """Forks a bystander whose input and output are the socket. Returns its number."""
+    if child := os.fork():
+        return child
+    status = 1
+    try:
+        os.dup2(orders, 0)
+        os.dup2(orders, 1)
+        os.close(orders)
+        stand_by(*arguments)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def main():
+    if sys.argv[1:]:
+        stand_by(*sys.argv[1:])
+        return
+    nursery, forked = socket.socket(fileno=os.dup(0)), []
+    while True:
+        message, [*sockets], _, _ = socket.recv_fds(nursery, 1 << 16, 1)
+        if not message:
+            break
+        forked.append(fork(json.loads(message), sockets[0]))
+        os.close(sockets[0])
+    while forked:
+        os.waitpid(forked.pop(), 0)
 
 
 if __name__ == "__main__":

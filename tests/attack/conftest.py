@@ -10,7 +10,7 @@ connection must not have seen an error (target.py).
 
 import pytest
 
-from target import Target
+from target import Nursery, Target
 
 
 def key_of(options):
@@ -23,6 +23,7 @@ def targets():
     started = {}
     yield started
     wrong = [text for text in (target.close() for target in started.values()) if text]
+    Nursery.end()
     assert not wrong, "\n".join(wrong)
 
 

@@ -208,32 +208,69 @@ class Helper:
 
     def __init__(self, name, *arguments, before=None):
         program = pathlib.Path(__file__).with_name(name)
-        self.process = start([sys.executable, "-S", program, *arguments], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, text=True, preexec_fn=before)
+        self.socket, own = socket.socketpair()
+        self.start([sys.executable, "-S", program, *arguments], own, before)
+        own.close()
+        self.input, self.output = self.socket.makefile("w"), self.socket.makefile("r")
+
+    def start(self, words, own, before):
+        """Starts the program, with a socket as its input and its output."""
+        start(words, stdin=own, stdout=own, preexec_fn=before)
 
     def tell(self, word):
-        self.process.stdin.write(word + "\n")
-        self.process.stdin.flush()
+        self.input.write(word + "\n")
+        self.input.flush()
 
     def hear(self):
         """Returns the next line of its output."""
-        line = self.process.stdout.readline()
+        line = self.output.readline()
         assert line, "it is gone"
         return line.strip()
 
     def stop(self):
-        self.process.stdin.close()
-        self.process.wait(10 * frames.SLOW)
-        self.process.stdout.close()
+        """Ends its input and waits until its output has ended."""
+        self.socket.shutdown(socket.SHUT_WR)
+        self.socket.settimeout(10 * frames.SLOW)
+        self.output.read()
+        for file in (self.input, self.output, self.socket):
+            file.close()
+
+
+class Nursery:
+    """A process that forks bystanders. It is started for the first of them."""
+
+    socket = process = None
+
+    @classmethod
+    def bear(cls, arguments, own):
+        """Starts a bystander that has the socket as its input and its output."""
+        if cls.socket is None:
+            cls.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            cls.process = start([sys.executable, "-S", pathlib.Path(__file__).with_name("bystander.py")], stdin=theirs)
+            theirs.close()
+        socket.send_fds(cls.socket, [json.dumps(list(map(str, arguments))).encode()], [own.fileno()])
+
+    @classmethod
+    def end(cls):
+        if cls.socket is not None:
+            cls.socket.close()
+            cls.socket = None
+            cls.process.wait(10 * frames.SLOW)
 
 
 class Bystander(Helper):
     """A process that inserts and samples repeatedly, except after the order `rest`."""
 
-    def __init__(self, server, pause_ms=20, token=None, before=None):
+    def __init__(self, server, pause_ms=60 if IS_SHORT else 20, token=None, before=None):
         super().__init__("bystander.py", server.port, frames.SLOW, pause_ms, token or "",
                          before=before)
         self.order("ready")
+
+    def start(self, words, own, before):
+        if before:
+            super().start(words, own, before)
+        else:
+            Nursery.bear(words[3:], own)
 
     def order(self, word):
         """Gives an order: `report`, `rest` or `go`. Returns what happened since the last order:

@@ -2,6 +2,7 @@
 """Connections: too many of them, invalid HTTP/1.1, invalid TLS, guessed tokens."""
 
 import hashlib
+import os
 import resource
 import select
 import signal
@@ -410,6 +411,7 @@ def test_tls_handshakes_of_addresses_take_turns(certificate):
     hello = client_hello()
     with TlsServer(certificate, loops=1) as server, select.epoll() as ready:
         server.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, server.process.pid, os.WSTOPPED | os.WNOWAIT)
         sockets = []
         for source in ["127.0.0.1"] * 200 + ["127.0.0.2", "127.0.0.3"]:
             sockets.append(socket.create_connection(("127.0.0.1", server.port), 60 * f.SLOW,

@@ -145,6 +145,8 @@ class Server:
 
     def signal(self, number):
         self.process.send_signal(number)
+        if number == signal.SIGSTOP:  # a loaded machine takes its time
+            os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
 
     def wait(self):
         """Its exit status."""

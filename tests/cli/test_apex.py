@@ -3,6 +3,8 @@
 
 import csv
 import json
+import os
+import random
 import re
 import shutil
 import signal
@@ -19,17 +21,22 @@ EASY = ["--env", "catch", "--hidden", "32", "--start", "200", "--confirm-episode
 CATCH = [*EASY, "--threshold", "0.9"]
 
 
-def run(folder, *arguments):
-    return subprocess.run([REPRISE, "train", "apex-dqn", *map(str, arguments)], cwd=folder,
+def run(folder, *arguments, one_core=False):
+    return subprocess.run([*one_of_the_cores(one_core), REPRISE, "train", "apex-dqn", *map(str, arguments)], cwd=folder,
                           capture_output=True, text=True, timeout=LONG, env=clean_environment())
+
+
+def one_of_the_cores(wanted):
+    """Begins a command line. A training that waits for a clock uses one core, not all."""
+    return ["taskset", "-c", str(random.choice(sorted(os.sched_getaffinity(0))))] if wanted else []
 
 
 class Part:
     """A command in the background, whose lines can be waited for."""
 
-    def __init__(self, folder, *arguments, **environment):
+    def __init__(self, folder, *arguments, one_core=False, **environment):
         self.process = subprocess.Popen(
-            [REPRISE, "train", "apex-dqn", *map(str, arguments)], cwd=folder, text=True,
+            [*one_of_the_cores(one_core), REPRISE, "train", "apex-dqn", *map(str, arguments)], cwd=folder, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=clean_environment(**environment))
 
     def until(self, pattern):
@@ -51,8 +58,8 @@ class Part:
 def part(tmp_path):
     parts = []
 
-    def start(*arguments):
-        parts.append(Part(tmp_path, *arguments))
+    def start(*arguments, **options):
+        parts.append(Part(tmp_path, *arguments, **options))
         return parts[-1]
 
     yield start
@@ -100,10 +107,11 @@ def test_one_task_follows_another(tmp_path):
 
 def test_a_resumed_run_goes_on(tmp_path):
     line = ["--dir", "a", "--actors", 2, "--json"]
-    first = json.loads(run(tmp_path, *CATCH, *line, "--keep-going", "--steps", 1500).stdout)
-    again = json.loads(run(tmp_path, *line, "--resume", "--keep-going", "--steps", 3000).stdout)
-    assert 3000 > first["steps"] >= 1500 and again["steps"] >= 3000
-    assert again["updates"] > first["updates"]
+    first = json.loads(run(tmp_path, *CATCH, *line, "--keep-going", "--steps", 3000).stdout)
+    again = json.loads(run(tmp_path, *line, "--resume", "--keep-going", "--steps", 4000).stdout)
+    assert 4000 > first["steps"] >= 3000 and again["steps"] >= 4000
+    for total in "updates", "episodes", "seconds":
+        assert again[total] > first[total], (total, first, again)
 
 
 def test_a_learner_that_waits_for_its_replay_has_no_loss(part):
@@ -111,27 +119,52 @@ def test_a_learner_that_waits_for_its_replay_has_no_loss(part):
     assert "0 updates, no loss yet, 0 items" in line and "127.0.0.1:1" in line
 
 
+@pytest.mark.parametrize("role", ["actor", "evaluator"])
+def test_a_part_that_waits_says_for_what_and_why(part, role):
+    waits = part("--env", "catch", "--role", role, "--replay", "127.0.0.1:1")
+    for _ in range(2):  # after 2 and 6 seconds
+        line = waits.until("^reprise train: waiting for ")
+        assert re.search(rf"waiting for [\d.]+ s: {role}( 0)? needs the replay: 127.0.0.1:1: .*refused", line), line
+    replay = part("--env", "catch", "--role", "replay", "--serve", "localhost:0")
+    address = f"localhost:{port_of(replay.until('look at'))}"
+    line = part("--env", "catch", "--role", role, "--replay", address).until("^reprise train: waiting for ")
+    assert re.search(rf"needs (the first )?parameters of the learner; the replay is {address}, and a --role learner", line)
+
+
+def skip_the_wait(process):
+    """Stops a training for a while. What it writes every 5 s is due when it goes on, without 5 s of training."""
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(4.5)
+    process.send_signal(signal.SIGCONT)
+
+
 def rows_of(path):
-    return [{k: row[k] for k in ("steps", "seconds", "updates")} for row in csv.DictReader(path.open())]
+    return [{k: row[k] for k in ("steps", "seconds", "episodes", "updates")} for row in csv.DictReader(path.open())]
 
 
 def test_threads_that_were_killed_continue_with_their_snapshot_and_their_curve(tmp_path, part):
-    killed = part(*CATCH, "--keep-going", "--dir", "a", "--actors", 2)
-    until = time.monotonic() + LONG
+    killed = part(*CATCH, "--keep-going", "--dir", "a", "--actors", 2, one_core=True)
+    curve, until = tmp_path / "a" / "progress.csv", time.monotonic() + LONG
+    while not (curve.exists() and any(int(row["updates"] or 0) > 2000 for row in rows_of(curve))):
+        assert killed.process.poll() is None and time.monotonic() < until
+        time.sleep(0.05)
+    skip_the_wait(killed.process)
     while '"snapshot"' not in (listed := reprise("data", "dump", tmp_path / "a" / "replay", "--items", 0, "--json").stdout):
         assert killed.process.poll() is None and time.monotonic() < until, listed
         time.sleep(0.1)
     killed.process.kill()
     killed.process.wait()
-    curve = tmp_path / "a" / "progress.csv"
     before = rows_of(curve)
-    done = run(tmp_path, "--dir", "a", "--resume", "--seconds", 3, "--keep-going")
+    done = run(tmp_path, "--dir", "a", "--resume", "--seconds", 1 if IS_SHORT else 3, "--keep-going", one_core=True)
     assert (done.returncode, done.stderr) == (0, "")
     after = rows_of(curve)
     same = [a for a, b in zip(after, before, strict=False) if a == b]
     assert same and after[:len(same)] == same
     steps = [int(row["steps"]) for row in after]
     assert len(after) > len(same) and steps == sorted(steps)
+    for column in ("seconds", "episodes"):  # they go on from the last row that is kept
+        values = [float(row[column]) for row in after]
+        assert values == sorted(values) and values[-1] > values[len(same) - 1] > 0, column
     assert int(after[len(same)]["updates"]) >= 2000
     assert [p.name for p in (tmp_path / "a").glob("progress*")] == ["progress.csv"]
     [total, since] = map(int, re.findall(r"(\d+) steps and", done.stdout))
@@ -139,12 +172,13 @@ def test_threads_that_were_killed_continue_with_their_snapshot_and_their_curve(t
 
 
 def test_threads_whose_replay_cannot_be_saved_say_so(tmp_path, part):
-    training = part(*CATCH, "--keep-going", "--dir", "a", "--actors", 2, "--quiet")
+    training = part(*CATCH, "--keep-going", "--dir", "a", "--actors", 2, "--quiet", one_core=True)
     manifests, until = tmp_path / "a" / "replay" / "manifest", time.monotonic() + LONG
     while not (manifests.exists() and list(manifests.iterdir())):
         assert training.process.poll() is None and time.monotonic() < until
         time.sleep(0.05)
     manifests.rename(tmp_path / "manifest")
+    skip_the_wait(training.process)
     assert "a/replay: " in training.until("training goes on, and the replay keeps trying to save it")
 
 
@@ -161,9 +195,9 @@ def test_threads_without_a_snapshot_start_again_and_keep_the_curve(tmp_path):
 
 @pytest.mark.parametrize("how", [[], ["--processes"]])
 def test_a_resumed_run_keeps_its_steps_and_actors(tmp_path, how):
-    line = ["--dir", "a", "--keep-going", *how]
-    assert run(tmp_path, *CATCH, *line, "--actors", 2, "--steps", 1000).returncode == 0
-    assert "\nsteps 1000\nactors 2\n" in (tmp_path / "a" / "settings.txt").read_text()
+    line = ["--dir", "a", *how]
+    assert run(tmp_path, *CATCH, *line, "--keep-going", "--actors", 2, "--steps", 1000).returncode == 0
+    assert "\nsteps 1000\nactors 2\nkeep-going 1\n" in (tmp_path / "a" / "settings.txt").read_text()
     done = run(tmp_path, *line, "--resume")  # it ends by itself, since it has its steps
     assert done.returncode == 0 and "actor 2" not in done.stderr, done
 
@@ -263,7 +297,8 @@ def test_a_lost_shard_does_not_end_the_training(part):
 
 def test_processes_survive_kills(tmp_path):
     kills = 1 if IS_SHORT else 3
-    killed = kill_parts(REPRISE, tmp_path, kills=kills, seed=39, actors=2, task="catch" if IS_SHORT else "cartpole")
+    task = {"task": "catch", "threshold": 0} if IS_SHORT else {"task": "cartpole"}  # who guesses has -0.6
+    killed = kill_parts(REPRISE, tmp_path, kills=kills, seed=39, actors=2, **task)
     assert len(killed) == kills and killed[0] == "learner"  # then an actor and the replay, most of the time
 
 

@@ -4,6 +4,7 @@
 import hashlib
 import json
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -36,6 +37,8 @@ def part(tmp_path):
 def test_processes_that_end_unsolved_leave_the_newest_policy(tmp_path, shards):
     done = run(tmp_path, *NEVER, "--actors", 2, "--processes", "--shards", shards, "--steps", 1000, "--dir", "a")
     assert done.returncode == 0, done
+    assert re.search(r"^not solved in (\d+) steps\n\1 steps, \d+ updates in [\d.]+ s \(\d+ steps/s\)\na\n\Z", done.stdout,
+                     re.MULTILINE), done.stdout
     assert (tmp_path / "a" / "policy.safetensors").exists()
     assert sorted(p.name for p in (tmp_path / "a").glob("replay*")) == ["replay", "replay-1"][:shards]
     done = subprocess.run([REPRISE, "eval", "a", "--episodes", "3", "--json"], cwd=tmp_path, capture_output=True,
@@ -66,6 +69,27 @@ def test_a_signal_ends_processes_with_a_policy_and_a_snapshot(tmp_path, part):
         time.sleep(0.05)
     assert inserts(port, "snapshot") > before  # the learner saved it before the replay ended
     assert again.end() == 130
+
+
+def test_parts_without_a_snapshot_say_so(tmp_path, part):
+    line = [*NEVER, "--role", "replay", "--serve", "localhost:0", "--dir", "r"]
+    first = part(*line)
+    assert "look at" in first.until("look at|no snapshot")
+    assert first.end() == 0
+    again = part(*line)
+    assert again.until("look at|no snapshot") == (
+        "reprise train: r/replay: no snapshot: a learner that starts now begins again\n")
+    assert again.end() == 0
+
+
+def test_processes_without_a_snapshot_say_so(tmp_path):
+    line = ["--actors", 1, "--processes", "--dir", "a"]
+    assert run(tmp_path, *NEVER, *line, "--steps", 1000).returncode == 0
+    done = run(tmp_path, *line, "--resume", "--steps", 1500)
+    assert done.returncode == 0 and "no snapshot" not in done.stderr, done
+    shutil.rmtree(tmp_path / "a" / "replay")
+    done = run(tmp_path, *line, "--resume")
+    assert done.returncode == 0 and done.stderr.startswith("reprise train: a: no snapshot: starts again\n"), done
 
 
 def test_a_folder_in_use_is_named(tmp_path, part):
@@ -174,3 +198,39 @@ def test_settings_of_another_run_are_named(tmp_path, part):
     assert done.returncode == 1
     assert "it is of other settings, or of another version of reprise. Give the settings of that run" in done.stderr
     assert replay.end() == 0
+
+
+FOREIGN = r"reprise train: learner: table 'replay' of localhost:\d+ {}; name another server\n"
+
+
+def refused(server, why):
+    done = reprise("train", "apex-dqn", "--env", "cartpole", "--role", "learner", "--replay", f"localhost:{server.port}")
+    assert done.returncode == 1, done
+    assert re.fullmatch(FOREIGN.format(why), done.stderr), done.stderr
+
+
+def foreign(server, *lines):
+    done = reprise("insert", "replay", "-", "--server", f"localhost:{server.port}", input="\n".join(lines) + "\n")
+    assert done.returncode == 0, done
+    return lambda: json.loads(reprise("info", "replay", "--json", "--server", f"localhost:{server.port}").stdout)[0]
+
+
+def test_a_learner_deletes_nothing_of_another_program(serve):
+    server = serve("--table", "replay:prioritized:1000,samples_per_insert=4,min_size=5,error_buffer=100")
+    info = foreign(server, *['{"data": [1]}'] * 12)
+    refused(server, r"has items that are not of this agent: column 0 is int64 \[\], expected float32 \[4\]")
+    assert (info()["items"], info()["deletes"]) == (12, 0)
+
+
+def test_a_learner_draws_nothing_of_a_foreign_queue(serve):
+    server = serve("--table", "replay:queue:100")
+    info = foreign(server, *['{"data": [1]}'] * 12)
+    refused(server, "has no signature, so its items may not be of apex-dqn with cartpole, and sampling would remove them")
+    assert tuple(info()[key] for key in ("items", "samples", "deletes")) == (12, 0, 0)
+
+
+def test_a_learner_refuses_a_table_with_another_signature(serve):
+    server = serve("--table", "other:fifo:100")
+    done = reprise("tables", "create", "replay:fifo:100", "--column", "obs=float32 [4]", "--server", f"localhost:{server.port}")
+    assert done.returncode == 0, done
+    refused(server, r"is not of apex-dqn with cartpole: column 0 is 'obs' float32 \[4\], expected 'observation' float32 \[4\]")

@@ -214,7 +214,34 @@ def test_files_that_are_wrong(server, tmp_path):
 def test_items_of_different_shapes_do_not_stack(server, tmp_path):
     insert(server, "queue", {"data": [[1, 2]]}, {"data": [[1, 2, 3]]})
     done = ask(server, "sample", "queue", "--count", 2, "--npy", tmp_path / "out")
-    fails(done, 1, "item 2 is int64 [3], the first int64 [2]; --json prints them as they are")
+    assert done.returncode == 1 and "item 2 is int64 [3], the first int64 [2]; the 2 items drawn" in done.stderr, done
+    assert [json.loads(line)["data"]["0"]["data"] for line in done.stdout.splitlines()] == [[1, 2], [1, 2, 3]]
+    assert not (tmp_path / "out").exists()
+
+
+def test_strings_that_do_not_fit_files_are_printed(server, tmp_path):
+    insert(server, "queue", {"data": ["a"]})
+    done = ask(server, "sample", "queue", "--npy", tmp_path / "out")
+    assert done.returncode == 1 and ".npy files have no strings; the 1 item drawn" in done.stderr, done
+    assert json.loads(done.stdout)["data"]["0"]["data"] == "a"
+
+
+@pytest.mark.parametrize("folder, why", [("missing/x", "No such file or directory"), ("file", "Not a directory")])
+def test_a_folder_that_cannot_be_written_costs_no_items(server, tmp_path, folder, why):
+    (tmp_path / "file").write_text("")
+    insert(server, "queue", {"data": [1]})
+    fails(ask(server, "sample", "queue", "--npy", tmp_path / folder), 1, f"{folder}: {why}; no item was drawn")
+    assert json.loads(answer(server, "sample", "queue", "--json"))["data"]["0"]["data"] == 1
+
+
+def test_items_before_a_timeout_are_written(server, tmp_path):
+    insert(server, "queue", {"data": [1]})
+    done = ask(server, "sample", "queue", "--count", 2, "--npy", tmp_path / "out", "--timeout", "1")
+    assert done.returncode == 1 and "after 1 of 2 items: " in done.stderr, done
+    assert "wrote 1 item of 1 column" in done.stdout
+    assert load_npy(tmp_path / "out" / "0.npy")[2] == struct.pack("<q", 1)
+    fails(ask(server, "sample", "queue", "--npy", tmp_path / "none", "--timeout", "0.1"), 1, "waits longer")
+    assert not (tmp_path / "none").exists()
 
 
 def test_items_of_thousands_of_shapes(server):
@@ -319,6 +346,17 @@ def table(server, name):
     return found
 
 
+def test_create_makes_no_table_if_one_exists(server):
+    got = ask(server, "tables", "create", "made:fifo:5", "replay:fifo:10")
+    assert (got.returncode, got.stdout) == (1, "")
+    assert got.stderr == ("reprise tables: nothing is created: there is a table 'replay' already; "
+                          "reprise tables alter changes it, reprise tables drop removes it\n")
+    assert "made" not in answer(server, "tables", "list")
+    got = ask(server, "tables", "create", "made:fifo:5", "made:lifo:5")
+    assert (got.returncode, got.stderr) == (2, "reprise tables: create: 'made' is given twice\n")
+    assert "made" not in answer(server, "tables", "list")
+
+
 def test_tables_are_created_altered_and_dropped(server):
     assert answer(server, "tables", "create", "t:uniform:10,samples_per_insert=4,error_buffer=20",
                   "u:fifo:5") == "created t\ncreated u\n"
@@ -354,6 +392,7 @@ def test_tables_are_created_altered_and_dropped(server):
     (["create", "x:fifo:1", "--max-size", "3"], 2, "--max-size has no effect on create"),
     (["drop", "nothing"], 1, "no table 'nothing'; the server has 'replay', 'queue'"),
     (["drop"], 2, "drop: needs a table"),
+    (["drop", "replay", "queue", "replay"], 2, "drop: 'replay' is given twice"),
     (["alter", "replay"], 2, "nothing to change"),
     (["alter", "replay", "--max-size", "0"], 2, "--max-size: expected a whole number"),
     (["alter", "nothing", "--max-size", "1"], 1, "no table 'nothing'"),
@@ -378,6 +417,30 @@ def test_alter_warns_if_it_has_no_effect(server):
         "nothing has changed: max_size was 4 already"]
 
 
+def wait_for_call(server, name, waiting, side):
+    """Returns when a command that was started waits in the table."""
+    deadline = time.monotonic() + SECONDS
+    while not table(server, name)[f"waiting_{side}"]:
+        assert time.monotonic() < deadline and waiting.poll() is None
+
+
+def test_a_queue_that_stays_full_has_the_command_that_releases_its_inserts(server):
+    answer(server, "tables", "create", "full:queue:2")
+    waiting = subprocess.Popen([REPRISE, "insert", "full", "-", "--timeout", str(SECONDS)], text=True,
+                               env=clean_environment(REPRISE_SERVER=f"localhost:{server.port}"),
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    waiting.stdin.write(3 * '{"data": [1]}\n')
+    waiting.stdin.close()
+    waiting.stdin = None  # for communicate()
+    wait_for_call(server, "full", waiting, "inserts")
+    done = ask(server, "tables", "alter", "full", "--max-size", 50)
+    [command] = re.findall(r"max_diff 2; reprise (tables alter .*) would let them fill the table", done.stderr)
+    assert table(server, "full")["waiting_inserts"] == 1
+    answer(server, *command.split())
+    _, complaint = waiting.communicate(timeout=SECONDS)
+    assert (waiting.returncode, without_notices(complaint)) == (0, "")
+
+
 @pytest.mark.parametrize("side, inserts, samples, ratio", [("samples", 3, 12, 1), ("inserts", 4, 0, 10)])
 def test_the_command_that_alter_offers_lets_a_waiting_call_proceed(server, side, inserts, samples, ratio):
     """Executed literally, as it is printed."""
@@ -392,9 +455,7 @@ def test_the_command_that_alter_offers_lets_a_waiting_call_proceed(server, side,
     waiting.stdin.write(item)
     waiting.stdin.close()
     waiting.stdin = None  # for communicate()
-    deadline = time.monotonic() + SECONDS
-    while not table(server, "m")[f"waiting_{side}"]:
-        assert time.monotonic() < deadline and waiting.poll() is None
+    wait_for_call(server, "m", waiting, side)
     done = ask(server, "tables", "alter", "m", "--samples-per-insert", ratio)
     [command] = re.findall("reprise (tables alter .*) would let them proceed", done.stderr)
     assert command.endswith(" --recenter") and table(server, "m")[f"waiting_{side}"] == 1

@@ -132,6 +132,12 @@ def test_a_directory_that_is_not_there_is_not_made(action, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_is_not_called_a_directory_that_is_missing(data):
+    done = reprise("data", "verify", data / "CURRENT")
+    assert (done.returncode, done.stdout) == (1, ""), done
+    assert done.stderr.endswith("CURRENT: this is not a directory; give the directory of reprise serve --data\n")
+
+
 @pytest.mark.parametrize("action", ["list", "verify", "dump"])
 def test_a_directory_without_data_says_so(action, tmp_path):
     done = reprise("data", action, tmp_path)
@@ -193,6 +199,20 @@ def test_dump_of_an_unknown_table_or_item_fails(data, arguments, message):
     done = reprise("data", "dump", data, *arguments)
     assert (done.returncode, done.stdout) == (1, "")
     assert message in done.stderr and re.search("reprise data (list|dump) DIR", done.stderr)
+
+
+def test_dump_of_a_table_that_only_the_journal_has_says_where_it_may_be(serve, tmp_path):
+    server = serve("--data", tmp_path / "data", "--durability", "interval", "--table", "t:fifo:100",
+                   "--table", "u:fifo:9", "--port", "0")
+    answer(server, "tables", "create", "bulk:fifo:10")
+    server.process.kill()
+    server.process.wait()
+    done = reprise("data", "dump", tmp_path / "data", "--table", "bulk")
+    assert (done.returncode, done.stdout) == (1, ""), done
+    first, second = done.stderr.splitlines()
+    assert re.fullmatch(r"reprise data: checkpoint \d+ has no table 'bulk'; it has 't', 'u'", first)
+    assert re.fullmatch(r"reprise data: \d+ records? of the journal (is|are) not in checkpoint \d+, which this "
+                        r"is; reprise data salvage DIR NEW applies (it|them)", second)
 
 
 def test_dump_of_damaged_data_names_the_file(data):
@@ -295,10 +315,42 @@ def test_acknowledged_items_of_a_killed_server_are_converted(serve, tmp_path):
     assert told["items"] == 30
 
 
+def test_mistakes_of_convert_name_the_path_what_is_there_and_the_next_step(data, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("x")
+    reverb = REVERB / "zlib"
+    serve, reverb_first = "give the directory of reprise serve --data", "give a checkpoint of dm-reverb, or the folder"
+    for way, source, target, text in [
+            ("--from", "none", "new", f"none: there is no such directory; {reverb_first}"),
+            ("--from", "file", "new", f"file: this is not a directory; {reverb_first}"),
+            ("--from", "empty", "new", f"empty: there is no checkpoint of dm-reverb: .*; {reverb_first}"),
+            ("--from", data, "new", f"{data}: there is no checkpoint of dm-reverb: .*; it has data of reprise, which --to"),
+            ("--from", reverb, "file", "file: this is not a directory; name a directory that is not there yet"),
+            ("--from", reverb, "none/x", "none/x: there is no directory 'none/' to make it in; make that directory first"),
+            ("--to", "none", "new", f"none: there is no such directory; {serve}"),
+            ("--to", "file", "new", f"file: this is not a directory; {serve}"),
+            ("--to", "empty", "new", f"empty: there is no data of reprise in it; {serve}"),
+            ("--to", reverb, "new", "there is no data of reprise in it; .*; --from reverb converts a checkpoint"),
+            ("--to", data, "file", "file: this is not a directory; name a directory"),
+            ("--to", data, "none/x", "none/x: there is no directory 'none/' to make it in; make that directory first"),
+            ("--to", data, data, f"{data}: this directory has data of reprise; name a directory")]:
+        done = reprise("data", "convert", way, "reverb", source, target, cwd=tmp_path)
+        assert done.returncode == 1 and re.search(text, done.stderr), (way, source, target, done)
+        assert not (tmp_path / "new").exists(), (way, source)
+
+
+def test_dump_of_an_empty_directory_names_it(tmp_path):
+    (tmp_path / "empty").mkdir()
+    done = reprise("data", "dump", "empty", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == ("reprise data: empty: there is no checkpoint in this directory; give the directory of "
+                           "reprise serve --data\n")
+
+
 @pytest.mark.parametrize("arguments, message", [
     (["frob", "x"], "unknown action 'frob'; there are list verify dump salvage convert"),
     (["verfy", "x"], "unknown action 'verfy', did you mean 'verify'? (list verify dump salvage convert)"),
-    (["list"], "usage: reprise data ACTION [OPTION...] DIR [PATH]; --help explains it"),
+    (["list"], "DIR is missing; usage: reprise data ACTION [OPTION...] DIR [PATH]; --help explains it"),
 ])
 def test_misuse_of_the_command(arguments, message):
     done = reprise("data", *arguments)
@@ -307,8 +359,8 @@ def test_misuse_of_the_command(arguments, message):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["list", "a", "b"], "list: wrong number of arguments; reprise data --help lists them"),
-    (["salvage", "a"], "salvage: wrong number of arguments; reprise data --help lists them"),
+    (["list", "a", "b"], "list: takes DIR, got 2 arguments"),
+    (["salvage", "a"], "salvage: takes DIR and NEW, a directory that is not there yet, got 1 argument"),
     (["convert", "a", "b"], "convert: give either --from reverb or --to reverb"),
     (["convert", "a", "b", "--from", "reverb", "--to", "reverb"],
      "convert: give either --from reverb or --to reverb"),

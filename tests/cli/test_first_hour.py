@@ -128,7 +128,7 @@ def test_26_salvage_moves_nothing(journalled, tmp_path):
 
 @pytest.mark.parametrize("arguments, hint", [
     (["data", "list", "nope"], "give the directory of reprise serve --data"),
-    (["data", "dump", "data", "--table", "nope"], "reprise data dump DIR --items 0 lists the tables"),
+    (["data", "dump", "data", "--table", "nope"], "; reprise data salvage DIR NEW applies"),
     (["serve", "--port", "0", "--data", "a/b/c"], "mkdir -p"),
     (["serve", "--port", "0", "--data", "data", "--table", "t:lifo:9"], "--accept-changes")])
 def test_26_errors_about_directories_say_what_helps(journalled, tmp_path, arguments, hint):
@@ -155,4 +155,4 @@ def test_26_npy_files_of_items_with_different_columns(serve, tmp_path):
     for data in ("[1]", "[1, 2]"):
         ask(server, "insert", "t", "-", input=f'{{"data":{data}}}')
     done = ask(server, "sample", "t", "--count", "2", "--npy", "out", cwd=tmp_path)
-    assert "item 2 has 2 columns, the first 1; --json prints them" in done.stderr, done
+    assert "item 2 has 2 columns, the first 1; the 2 items drawn" in done.stderr, done

@@ -67,7 +67,7 @@ def test_npy_files_of_items_of_two_dtypes_are_refused_before_any_is_written(serv
     folder = tmp_path / "out"
     got = ask(server, "sample", "u", "--count", "2", "--npy", folder)
     assert got.returncode == 1 and not folder.exists(), got
-    assert re.search(r"item 2 is float64 \[\], the first int64 \[\]; --json", got.stderr), got
+    assert re.search(r"item 2 is float64 \[\], the first int64 \[\]; the 2 items drawn", got.stderr), got
 
 
 def test_a_file_of_another_dtype_is_refused_with_the_remedy(serve, tmp_path):
@@ -97,6 +97,22 @@ def test_a_priority_that_is_not_a_number_is_named_by_its_row(serve, tmp_path):
     assert got.returncode == 1 and "_priority.npy: row 1 (the first is 0) is NaN" in got.stderr, got
 
 
+@pytest.mark.parametrize("table, options, text", [
+    ("u:fifo:9,max_bytes=1", [],
+     "over max_bytes 1 of the whole table; insert smaller items, or raise it: reprise tables alter TABLE "
+     "--max-bytes SIZE\n"),
+    ("u:fifo:9", ["--max-bytes", "5000"],
+     "over max_bytes 5000 of all tables together; insert smaller items, or start the server with a larger "
+     "--max-bytes\n"),
+    ("u:fifo:9", ["--max-bytes", "9000", "--policy", "reject"],
+     "; delete items, or raise max_bytes of the server (--max-bytes)\n")])
+def test_an_item_over_a_bound_on_bytes_says_which_to_raise(serve, table, options, text):
+    server = serve("--port", "0", "--table", table, *options)
+    line = '{"data": {"x": [' + ", ".join(str(i * i % 977) for i in range(4000)) + "]}}\n"
+    got = ask(server, "insert", "u", "-", input=line * 2)
+    assert got.returncode == 1 and got.stderr.endswith(text), got
+
+
 @pytest.mark.parametrize("line, text", [
     ('{"data": {"x": [NaN]}}', 'JSON has no NaN and no Infinity: data may have them as texts, "NaN", a priority may not'),
     ("hello", 'expected a value: a line is {"data": {"obs": [1, 2]}}')])
@@ -115,6 +131,19 @@ def test_bench_checks_its_files_first_and_says_what_it_does(tmp_path):
     assert "note: measures 1 point of 0.2 s" in got.stderr and (tmp_path / "x.svg").exists()
 
 
+def test_bench_drops_only_tables_that_it_made(serve):
+    """Nor does it wait to drop tables of a server that has not responded."""
+    server = serve("--port", "0", "--table", "reprise-bench-0:fifo:9")
+    got = ask(server, "bench", "--quick", "--server", f"localhost:{server.port}")
+    assert got.returncode == 1 and "there is a table 'reprise-bench-0' already" in got.stderr, got
+    assert ask(server, "tables", "list").stdout == "reprise-bench-0\n"
+
+
+def test_bench_refuses_times_in_which_nothing_can_be_measured():
+    got = reprise("bench", "--figure", "6", "--seconds", "0.0001")
+    assert got.returncode == 2 and "--seconds: expected at least 0.01, got '0.0001'" in got.stderr, got
+
+
 def test_salvage_and_dump_name_what_is_wrong(serve, stop, tmp_path):
     data = tmp_path / "data"
     stop(serve("--port", "0", "--table", "t:fifo:9", f"--data={data}"))
@@ -126,10 +155,18 @@ def test_salvage_and_dump_name_what_is_wrong(serve, stop, tmp_path):
 
 @pytest.mark.parametrize("command, option, ours", [
     ("sample", "num_samples", "count"), ("sample", "batch-size", "count"), ("info", "host", "server"),
-    ("info", "address", "server"), ("clients", "port", "server")])
+    ("info", "address", "server"), ("clients", "port", "server"), ("info", "listen", "server"),
+    ("serve", "host", "listen"), ("serve", "address", "listen"), ("serve", "bind", "listen"),
+    ("serve", "server", "listen"), ("train", "listen", "serve")])
 def test_options_of_other_programs_have_ours_beside_them(command, option, ours):
     got = reprise(command, f"--{option}", "1")
     assert got.returncode == 2 and f"did you mean --{ours}?" in got.stderr, got
+
+
+@pytest.mark.parametrize("option", ["host", "address", "server", "port"])
+def test_an_address_of_train_is_asked_for_by_its_purpose(option):
+    got = reprise("train", "dqn", "--env", "catch", f"--{option}", "1")
+    assert got.returncode == 2 and all(f"--{o} ADDR" in got.stderr for o in ("serve", "replay", "report")), got
 
 
 def test_a_call_on_a_paused_table_names_the_command(serve, tmp_path):
@@ -137,7 +174,7 @@ def test_a_call_on_a_paused_table_names_the_command(serve, tmp_path):
     insert(server, "t", '{"data": {"x": 1}}')
     assert ask(server, "tables", "pause", "t", "--samples").returncode == 0
     top = ask(server, "top", "--count", "1").stdout
-    assert " s paused" in top, top
+    assert " samples paused" in top, top
 
 
 def test_a_table_that_exists_and_an_unknown_environment_have_a_next_step(serve):

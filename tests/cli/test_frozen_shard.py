@@ -60,3 +60,19 @@ def test_the_timeout_of_rollouts_counts(shards):
     finally:
         longer.kill()
         longer.wait()
+
+
+def test_a_timeout_over_that_of_an_attempt_to_connect_counts():
+    """10 s are the default of an attempt, whose end has another text than that of the timeout."""
+    commands = [["sample", "t"], ["insert", "t", "-"], ["info"], ["tables", "list"], ["checkpoint"],
+                ["why"], ["top", "--count", "1"], ["watch", "t"], ["clients"], ["rollouts"], ["runs", "list"]]
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as mute:
+        line = ["--server", f"127.0.0.1:{mute.getsockname()[1]}", "--timeout", "11"]
+        running = [subprocess.Popen([REPRISE, *command, *line], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.PIPE, text=True, env=clean_environment())
+                   for command in commands]
+        for process, command in zip(running, commands, strict=True):
+            _, said = process.communicate(timeout=120)
+            last = said.splitlines()[-1]
+            assert process.returncode == 1 and "does not respond" in last, (command, said)
+            assert "within" not in last and last.endswith("--timeout SECONDS waits longer"), (command, said)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the command says of itself."""
 
+import functools
 import json
 import re
 import shlex
@@ -12,6 +13,11 @@ from conftest import REPRISE, ROOT, answer, clean_environment, reprise
 
 COMMANDS = ["serve", "info", "top", "clients", "watch", "why", "sample", "insert", "tables", "checkpoint", "data", "runs",
             "rollouts", "shell", "bench", "train", "eval", "play", "export", "tune", "version", "help"]
+
+
+@functools.cache
+def help_of(*arguments):
+    return reprise("help", *arguments).stdout
 
 
 def test_help_lists_the_commands(golden):
@@ -34,7 +40,7 @@ def test_every_command_has_help(command, golden):
 @pytest.mark.parametrize("command", [[], *([c] for c in COMMANDS)])
 def test_help_names_no_file_that_is_not_installed(command):
     """A wheel has the command without the documents."""
-    for text in (reprise("help", *command).stdout, reprise("help", "--man", *command).stdout):
+    for text in (help_of(*command), help_of("--man", *command)):
         assert "docs/" not in text and ".md" not in text
 
 
@@ -66,7 +72,7 @@ def test_completions_know_every_command_and_option(shell):
     script = reprise("help", "--completion", shell).stdout
     for command in COMMANDS:
         assert re.search(rf"\b{command}\b", script)
-        for option in re.findall(r"^  --([a-z-]+)", reprise("help", command).stdout, re.MULTILINE):
+        for option in re.findall(r"^  --([a-z-]+)", help_of(command), re.MULTILINE):
             assert re.search(rf"(--|-l ){option}\b", script), (command, option)
     if shutil.which(shell):
         subprocess.run([shell, "-n"], input=script, text=True, check=True)
@@ -82,7 +88,7 @@ def test_completions_know_every_command_and_option(shell):
     ("reprise sample --count ", set()),
 ])
 def test_bash_completes(line, expected, tmp_path):
-    script = reprise("help", "--completion", "bash").stdout + f"""
+    script = help_of("--completion", "bash") + f"""
 COMP_LINE={shlex.quote(line)}; COMP_WORDS=({line}); [ "${{COMP_LINE% }}" = "$COMP_LINE" ] ||
 COMP_WORDS+=(""); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _reprise; printf '%s\\n' "${{COMPREPLY[@]}}"
 """
@@ -96,7 +102,7 @@ def test_bash_completes_tables(serve, tmp_path):
     answer(server, "tables", "create", "$(touch made):fifo:1")
     answer(server, "tables", "create", "--", "--json:fifo:1")  # would be read as an option
     (tmp_path / "a.npy").touch()
-    script = reprise("help", "--completion", "bash").stdout + r"""
+    script = help_of("--completion", "bash") + r"""
 COMP_WORDS=($COMP_LINE); [ "${COMP_LINE% }" = "$COMP_LINE" ] || COMP_WORDS+=("")
 COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _reprise; printf '%s\n' "${COMPREPLY[@]}"
 """
@@ -130,24 +136,46 @@ def test_version_is_that_of_the_project():
     (["sevre"], "unknown command 'sevre', did you mean 'serve'?"),
     (["frobnicate"], "unknown command 'frobnicate'; reprise help lists them"),
     (["help", "sevre"], "unknown command 'sevre', did you mean 'serve'?"),
-    (["version", "x"], "'x' is not expected here; usage: reprise version [--json]"),
+    (["version", "x"], "'x' is not expected here: version takes options only; usage: reprise version [--json]"),
     (["serve", "--tabel", "x"], "unknown option --tabel, did you mean --table?"),
+    (["serve", "--max_size", "10"], "unknown option --max_size: the argument of --table has it: "
+     "NAME:SAMPLER:MAX_SIZE (reprise serve --help explains SPEC)"),
+    (["serve", "--samples-per-insert", "4"], "unknown option --samples-per-insert: the argument of --table has it: "
+     "NAME:SAMPLER:MAX_SIZE,samples_per_insert=X (reprise serve --help explains SPEC)"),
+    (["serve", "--signature", "x"], "unknown option --signature: the file of --config has it, as signature of a table"),
+    (["tables", "alter", "t", "--max_size", "10"], "unknown option --max_size, did you mean --max-size?"),
     (["serve", "--port"], "--port: needs N"),
     (["serve", "-p", "1"], "unknown option -p: options are long, did you mean --port?"),
     (["serve", "-q", "1"], "unknown option -q: options are long"),
     (["serve", "8000"], "'8000' is not expected here, did you mean --port 8000?"),
     (["sample", "y", "-n", "3"], "unknown option -n: options are long, did you mean --count?"),
-    (["checkpoint", "replay"], "'replay' is not expected here; usage: reprise checkpoint [OPTION...]"),
+    (["checkpoint", "replay"], "'replay' is not expected here: checkpoint takes options only; usage: reprise checkpoint [OPTION...]"),
+    (["clients", "NAME"], "'NAME' is not expected here: clients takes options only; usage: reprise clients [OPTION...]"),
+    (["info", "t", "u"], "'u' is not expected here; usage: reprise info [OPTION...] [TABLE]"),
+    (["sample"], "TABLE is missing; usage: reprise sample [OPTION...] TABLE; --help explains it"),
+    (["data", "dump"], "DIR is missing; usage: reprise data ACTION [OPTION...] DIR [PATH]; --help explains it"),
+    (["insert", "t"], "FILE... is missing; usage: reprise insert [OPTION...] TABLE FILE...; --help explains it"),
     (["info", "replay", "extra"], "'extra' is not expected here; usage: reprise info [OPTION...] [TABLE]"),
     (["tables", "alter", "t", "--sampler", "fifo"],
      "unknown option --sampler: the sampler of a table cannot be altered: create another table, whose SPEC "
      "has it (reprise serve --help explains SPEC)"),
+    (["tables", "create", "t:uniform:9", "--signature", "x"],
+     "unknown option --signature: --column NAME=SPEC gives a column, such as --column 'obs=float32 [4]' "
+     "--column done=bool"),
+    (["tables", "create", "t:uniform:9", "--remover", "fifo"],
+     "unknown option --remover: the argument of create has it: NAME:SAMPLER:MAX_SIZE,remover=KIND "
+     "(reprise serve --help explains SPEC)"),
+    (["tables", "create", "t:uniform:9", "--max-size", "3"],
+     "--max-size has no effect on create: its argument has it: NAME:SAMPLER:MAX_SIZE"),
+    (["tables", "create", "t:uniform:9", "--samples-per-insert", "3"],
+     "--samples-per-insert has no effect on create: its argument has it: "
+     "NAME:SAMPLER:MAX_SIZE,samples_per_insert=X"),
+    (["tables", "create", "t:uniform:9", "--recenter"], "--recenter has no effect on create"),
     (["top", "--interval", "0"], "--interval: expected at least 0.05 seconds, got '0'"),
     (["watch", "t", "--interval", "0.01"], "--interval: expected at least 0.05 seconds, got '0.01'"),
     (["serve", "--port", "1", "--port", "2"], "--port: given twice"),
     (["tables", "crate", "x"], "unknown action 'crate', did you mean 'create'? (list create drop alter reset pause resume)"),
-    (["tables"], "usage: reprise tables ACTION [OPTION...] [TABLE...]; --help explains it"),
-    (["sample"], "usage: reprise sample [OPTION...] TABLE; --help explains it"),
+    (["tables"], "ACTION is missing; usage: reprise tables ACTION [OPTION...] [TABLE...]; --help explains it"),
     (["help", "--completion", "csh"], "--completion: expected bash, zsh or fish, got 'csh'"),
 ])
 def test_misuse_is_named(arguments, message):

@@ -104,3 +104,17 @@ def test_a_draw_that_waits_is_listed(serve):
         assert "rollouts 'train': 0 groups are ready" in top
     done = ask(server, "why", "nothing")
     assert done.returncode == 1 and "no table 'nothing'" in done.stderr
+
+
+def test_rollouts_are_not_taken_for_a_table(serve):
+    server = serve("--port", "0", "--table", "replay:uniform:100")
+    create(server, b"train")
+    for command in (["info", "train"], ["sample", "train"], ["tables", "drop", "train"]):
+        got = ask(server, *command)
+        assert got.returncode == 1, got
+        assert "no table 'train': these are rollouts, which reprise rollouts shows\n" in got.stderr
+    got = ask(server, "why", "trian")
+    assert got.returncode == 1 and got.stderr == "reprise why: no table 'trian', did you mean the rollouts 'train'?\n"
+    got = ask(server, "why", "replai")
+    assert got.stderr == "reprise why: no table 'replai', did you mean 'replay'?\n"
+    assert answer(server, "why", "train") == "no call waits on train\n"

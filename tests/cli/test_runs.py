@@ -154,6 +154,26 @@ def test_a_training_without_its_server_is_the_same(tmp_path):
 
 
 @has_rl
+@pytest.mark.parametrize("agent", ["dqn", "apex-dqn"])
+def test_a_training_says_meanwhile_that_its_reports_do_not_arrive(tmp_path, agent):
+    """It said so only at its end."""
+    more = ["--actors", "1"] if agent == "apex-dqn" else []
+    process = subprocess.Popen(
+        [REPRISE, "train", agent, "--env", "catch", "--steps", "1000000000", "--keep-going", "--quiet",
+         "--report", "localhost:1", *more], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env=clean_environment())
+    try:
+        line = process.stderr.readline()
+        assert re.fullmatch("reprise train: warning: reports do not reach localhost:1: .*refused.*; the training "
+                            "goes on\n", line)
+        process.send_signal(signal.SIGINT)
+        assert "reports did not reach localhost:1: " in process.communicate(timeout=LONG)[1]
+    finally:
+        process.kill()
+        process.wait()
+
+
+@has_rl
 def test_a_wrong_address_is_refused_before_the_training(tmp_path):
     done = train(tmp_path, "--report", "no port")
     assert done.returncode == 1 and "no port" in done.stderr

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`reprise tables` on several servers that do not have the same tables."""
 
+import json
+
 import pytest
 from conftest import answer, ask, reprise
 
@@ -26,17 +28,51 @@ def test_the_server_without_the_table_is_named(two, arguments):
     got = two(*arguments)
     assert got.returncode == 1, got
     assert got.stderr == (
-        f"reprise tables: done on {two.names[1]}, but not on {two.names[0]} (Priority table only was "
-        "not found; the tables are: replay)\n")
+        f"reprise tables: {arguments[0]} only: done on {two.names[1]}, but not on {two.names[0]} "
+        "(Priority table only was not found; the tables are: replay)\n")
     left = answer(two.second, "tables", "list").split()
     assert ("only" in left) == (arguments[0] != "drop")
     if arguments[0] == "alter":
         assert "of 3" in answer(two.second, "info", "only")
+        assert got.stdout == f"altered only on {two.names[1]}\n  max_size 100 -> 3\n"
+
+
+@pytest.mark.parametrize("action", ["pause", "resume", "reset", "drop", "alter"])
+def test_the_other_tables_are_changed_all_the_same(two, action):
+    more = ["--max-size", 40] if action == "alter" else []
+    got = two(action, "only", "replay", *more)
+    assert got.returncode == 1 and got.stderr.count("\n") == 1, got
+    assert got.stderr.startswith(f"reprise tables: {action} only: done on {two.names[1]}, but not on "), got
+    done = {"pause": "paused", "drop": "dropped", "alter": "altered"}.get(action, action)
+    for name in two.names if action in ("pause", "alter") else ():
+        assert f"{done} replay on {name}\n" in got.stdout
+    if action in ("pause", "alter"):
+        assert f"{done} only on {two.names[1]}\n" in got.stdout
+        assert f"only on {two.names[0]}" not in got.stdout
+    for server in (two.first, two.second):
+        left = {t["table"]: t for t in json.loads(answer(server, "info", "--json"))}
+        assert ("replay" in left) == (action != "drop")
+        if action == "pause":
+            assert left["replay"]["paused_inserts"] and left["replay"]["paused_samples"]
+        if action == "alter":
+            assert left["replay"]["max_size"] == 40
+
+
+def test_json_has_what_was_done(two):
+    [line] = two("pause", "only", "--json").stdout.splitlines()
+    line = json.loads(line)
+    assert (line["table"], line["done"]) == ("only", "paused")
+    assert line["error"].startswith(f"done on {two.names[1]}, but not on {two.names[0]} (")
+    [line] = two("alter", "only", "--max-size", 40, "--json").stdout.splitlines()
+    line = json.loads(line)
+    assert (line["table"], line["shard"]) == ("only", two.names[1])
+    assert line["changes"] == [{"option": "max_size", "before": "100", "after": "40"}]
 
 
 def test_a_table_that_one_server_has_already(two):
     got = two("create", "only:uniform:5")
-    assert got.returncode == 1 and f"done on {two.names[0]}, but not on {two.names[1]} (" in got.stderr, got
+    assert got.returncode == 1, got
+    assert f"create only: done on {two.names[0]}, but not on {two.names[1]} (" in got.stderr
     assert "only" in answer(two.first, "tables", "list").split()
 
 

@@ -121,7 +121,7 @@ def test_top_shows_waiting_calls_and_their_reason(server, terminal):
         top = terminal(server, "--interval", "0.1")
         # What tables tell and who waits are asked for one after the other.
         screen = top.wait_for(lambda s: has("WAITING")(s) and any(
-            re.search(r"^queue .*\] 1s$", line) for line in s))
+            re.search(r"^queue .*\] 1 sample$", line) for line in s))
         assert any(line.startswith("queue  1 sample  sample waits") for line in screen)
         assert any(re.match(r" +127\.0\.0\.1:\d+ +1 call   for ", line) for line in screen)
         answer(server, "insert", "queue", "-", input='{"data": [1]}\n')
@@ -194,6 +194,19 @@ def test_without_a_terminal_top_prints_each_snapshot(server):
         assert [t["table"] for t in line["tables"]] == ["replay", "queue"]
         assert line["tables"][0]["inserts_per_s"] == 0
     assert len(lines) == 2
+
+
+def test_a_single_snapshot_has_rates(server):
+    top = subprocess.Popen([REPRISE, "top", "--count", "1", "--interval", "2", "--json"],
+                           env=clean_environment(REPRISE_SERVER=f"localhost:{server.port}"),
+                           stdout=subprocess.PIPE, text=True)
+    inserted = 0
+    while top.poll() is None:
+        inserted += ask(server, "insert", "replay", "-", input='{"data": [1]}\n').returncode == 0
+    lines = top.communicate()[0].splitlines()
+    assert top.returncode == 0 and len(lines) == 1 and inserted >= 1
+    rates = {t["table"]: t["inserts_per_s"] for t in json.loads(lines[0])["tables"]}
+    assert rates["replay"] > 0 and rates["queue"] == 0
 
 
 def test_top_without_a_server_fails(server):

@@ -54,18 +54,18 @@ def events(path):
         data = data[16 + length:]
 
 
-RESUMED = 12000 if IS_SHORT else 20000  # steps of the run that an example resumes
+RESUMED = 6000 if IS_SHORT else 20000  # steps of the run that an example resumes
 
 
 def test_examples_of_train_eval_play_and_export(tmp_path):
     for line in examples("train") + examples("eval") + examples("play") + examples("export"):
-        # In a short run, these end before the task is solved.
-        is_cut = IS_SHORT and re.search("train (dpg|sac|apex-dqn --env cartpole)", line)
+        # In a short run, these end before the task is solved; those of Catch solve it.
+        is_cut = IS_SHORT and re.search(r"train (dpg|sac|\S*dqn --env cartpole|apex-dqn .*--processes)", line)
         line = line.replace("--steps 20000", f"--steps {RESUMED}")
-        done = run(tmp_path, *line.split()[1:], *(["--steps", "1500"] if is_cut else []))
+        done = run(tmp_path, *line.split()[1:], *(["--steps", "1200"] if is_cut else []))
         assert (done.returncode, done.stderr) == (0, ""), line
         if "--json" in line:
-            assert json.loads(done.stdout)["mean_return"] > 400
+            assert json.loads(done.stdout)["mean_return"] > (8 if IS_SHORT else 400)
     xml.etree.ElementTree.parse(tmp_path / "curve.svg")
     model = (tmp_path / "cartpole.onnx").read_bytes()
     assert model == (tmp_path / "runs" / "dqn-cartpole-1" / "policy.onnx").read_bytes()
@@ -82,21 +82,30 @@ def test_examples_of_train_eval_play_and_export(tmp_path):
 
 @pytest.mark.parametrize("arguments, message", [
     ([], "--env is missing: for example --env cartpole"),
-    (["--env", "catch", "--noise", "1"], "--noise: dqn has no such setting"),
+    (["--resume"], "--resume: --dir FOLDER is missing: the folder of the run"),
+    (["--env", "catch", "--seconds", "1"], "--seconds is an option of apex-dqn, apex-dpg and apex-sac; --steps N limits this agent"),
+    (["--env", "catch", "--target-entropy", "1"], "--target-entropy: dqn has no such setting; it is a setting of sac"),
+    (["--env", "catch", "--noise", "1"], "--noise: dqn has no such setting; it is a setting of dpg"),
     (["--env", "catch", "--learning-rate", "0.1"], "unknown option --learning-rate, did you mean --rate?"),
     (["--env", "catch", "--total_timesteps", "9"], "unknown option --total_timesteps, did you mean --steps?"),
     (["--env", "catch", "--gamma=0.9"], "unknown option --gamma, did you mean --discount?"),
     (["--env", "cartpol"], "--env: unknown 'cartpol', did you mean 'cartpole'?"),
-    (["--env", "pendulum"], "dqn: needs discrete actions, and the environment has a box of 1"),
     (["--env", "catch", "--rate", "0"], "--rate: expected a number from 1e-12 to 1e+12, got '0'"),
     (["--env", "catch", "--capacity", "5"], "dqn: start must be <= capacity, 5, got 500"),
     (["--env", "catch", "--resume"], "--resume: there is no run runs/dqn-catch-1"),
-    (["--dir", "x", "--resume"], "x: there is no run: No such file or directory"),
+    (["--dir", "x", "--resume"],
+     "x: there is no run: no such folder; give the folder of a run, which reprise train prints at its end"),
 ])
 def test_misuse_is_named(tmp_path, arguments, message):
     done = run(tmp_path, "train", "dqn", *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"reprise train: {message}\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_environments_with_discrete_actions_are_named(tmp_path):
+    done = run(tmp_path, "train", "dqn", "--env", "pendulum")
+    assert "the environment has a box of 1; these have: acrobot, bricks, cartpole" in done.stderr, done
+    assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (2, "", [])
 
 
 @pytest.mark.parametrize("agent, message", [
@@ -109,8 +118,8 @@ def test_agents_are_named(tmp_path, agent, message):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--env", "cartpole"], "sac: needs continuous actions, and the environment has 2 discrete ones"),
-    (["--env", "pendulum", "--noise", "1"], "--noise: sac has no such setting"),
+    (["--env", "cartpole"], "sac: needs continuous actions, and the environment has 2 discrete ones; these have: mountain_car_continuous, pendulum"),
+    (["--env", "pendulum", "--noise", "1"], "--noise: sac has no such setting; it is a setting of dpg"),
     (["--env", "pendulum", "--temperature", "0"], "--temperature: expected a number from 1e-09 to 1e+09, got '0'"),
 ])
 def test_misuse_of_sac_is_named(tmp_path, arguments, message):
@@ -119,8 +128,8 @@ def test_misuse_of_sac_is_named(tmp_path, arguments, message):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--env", "cartpole"], "dpg: needs continuous actions, and the environment has 2 discrete ones"),
-    (["--env", "pendulum", "--dueling", "true"], "--dueling: dpg has no such setting"),
+    (["--env", "cartpole"], "dpg: needs continuous actions, and the environment has 2 discrete ones; these have: mountain_car_continuous, pendulum"),
+    (["--env", "pendulum", "--dueling", "true"], "--dueling: dpg has no such setting; it is a setting of dqn"),
     (["--env", "pendulum", "--evict-exponent", "1"],
      "--evict-exponent: expected a number from -10 to 0, got '1'"),
     (["--env", "pendulum", "--resume"], "--resume: there is no run runs/dpg-pendulum-1"),
@@ -168,7 +177,7 @@ def test_an_agent_of_continuous_actions_is_resumed_bit_by_bit_evaluated_drawn_an
     assert -2000 < json.loads(done.stdout)["mean_return"] < 0
     assert "the time limit was reached after 200 steps" in run(tmp_path, "play", "a").stdout
     done = run(tmp_path, "export", "a")
-    assert done.stdout == "a/policy.onnx: observations float [3], actions of 1 numbers\n", done
+    assert done.stdout == "a/policy.onnx: observations float [3], actions of 1 number\n", done
     done = run(tmp_path, "train", "dqn", "--dir", "a", "--resume")
     assert done.returncode == 2 and f"this run is of {agent}, not of dqn" in done.stderr
 
@@ -205,6 +214,20 @@ def test_a_file_that_is_no_policy_is_named(tmp_path):
     assert done.stderr.startswith("reprise eval: ")
 
 
+def test_a_run_without_a_policy_has_a_next_step(tmp_path):
+    train(tmp_path, "--env", "catch", "--dir", "a", "--steps", 200, *SMALL)
+    (tmp_path / "a" / "policy.safetensors").unlink()
+    (tmp_path / "empty").mkdir()
+    for command in "eval", "play", "export":
+        done = run(tmp_path, command, "a")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"reprise {command}: a: no policy was saved yet: there is no policy.safetensors")
+        assert "reprise train dqn --dir a --resume" in done.stderr
+        done = run(tmp_path, command, "empty")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "empty: there is no run in it: no settings.txt; give the folder of a run" in done.stderr
+
+
 def test_export_says_what_it_wrote_or_why_not(tmp_path):
     train(tmp_path, "--env", "catch", "--dir", "a", "--steps", 200, *SMALL)
     done = run(tmp_path, "export", "a")
@@ -215,8 +238,7 @@ def test_export_says_what_it_wrote_or_why_not(tmp_path):
     assert done.stderr == ("reprise export: 'none/x.onnx.new' cannot be written: "
                            "No such file or directory\n")
     done = run(tmp_path, "export", "b")
-    assert (done.returncode, done.stderr) == (
-        1, "reprise export: b: there is no run: No such file or directory\n")
+    assert done.returncode == 1 and done.stderr.startswith("reprise export: b: there is no run: no such folder; ")
 
 
 def start(folder, *arguments):
@@ -236,13 +258,22 @@ def wait_for_snapshot(folder, process):
         time.sleep(0.005)
 
 
+PARTED = ["--env", "cartpole", "--steps", 12000, "--save-every", 1000, *SMALL]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The policy of a run that nothing has stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    train(folder, *PARTED, "--dir", "whole")
+    return (folder / "whole" / "policy.safetensors").read_bytes()
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_run_continues_bit_by_bit(tmp_path, number):
+def test_a_stopped_run_continues_bit_by_bit(tmp_path, whole, number):
     if IS_SHORT and number == signal.SIGTERM:
         pytest.skip("SIGINT runs the same code")
-    line = ["--env", "cartpole", "--steps", 12000, "--save-every", 1000, *SMALL]
-    train(tmp_path, *line, "--dir", "whole")
-    process = start(tmp_path, *line, "--dir", "parts")
+    process = start(tmp_path, *PARTED, "--dir", "parts")
     wait_for_snapshot(tmp_path / "parts", process)
     process.send_signal(number)
     out, err = process.communicate(timeout=LONG)
@@ -251,8 +282,7 @@ def test_a_stopped_run_continues_bit_by_bit(tmp_path, number):
         assert "stopped and saved; reprise train dqn --dir parts --resume continues" in out
     train(tmp_path, "--dir", "parts", "--resume", "--steps", 12000, "--save-every", 1000,
           "--one-thread", "--keep-going")
-    whole, parts = (tmp_path / d / "policy.safetensors" for d in ("whole", "parts"))
-    assert whole.read_bytes() == parts.read_bytes()
+    assert (tmp_path / "parts" / "policy.safetensors").read_bytes() == whole
     steps = [int(r["steps"]) for r in csv.DictReader((tmp_path / "parts" / "progress.csv").open())]
     assert steps == sorted(set(steps)) and steps[-1] == 12000
 
@@ -284,6 +314,28 @@ def test_a_resumed_run_keeps_its_steps_unless_they_are_given(tmp_path):
     assert (folder / "settings.txt").read_text() == kept.replace("steps 400", "steps 600")
     assert not (folder / "settings.new").exists()
     assert run(tmp_path, "eval", "a", "--episodes", 1).returncode == 0
+
+
+def test_a_resumed_run_keeps_keep_going_unless_it_is_given(tmp_path):
+    """It ended at once, since its first evaluation had solved it."""
+    easy = ["--threshold", -100, "--eval-every", 100, "--eval-episodes", 1, "--confirm-episodes", 1,
+            "--json"]
+    train(tmp_path, "--env", "catch", "--dir", "a", "--steps", 400, *SMALL, *easy)
+    assert "\nsteps 400\nkeep-going 1\n" in (tmp_path / "a" / "settings.txt").read_text()
+    result = json.loads(train(tmp_path, "--dir", "a", "--resume", "--one-thread", "--steps", 800, *easy))
+    assert result["steps"] == 800
+    result = json.loads(train(tmp_path, "--dir", "a", "--resume", "--one-thread", "--steps", 1200,
+                              "--keep-going=false", *easy))
+    assert result["steps"] < 1200
+    assert "keep-going" not in (tmp_path / "a" / "settings.txt").read_text()
+
+
+def test_a_resumed_run_has_the_agent_of_its_folder(tmp_path):
+    train(tmp_path, "--env", "catch", "--dir", "a", "--steps", 400, *SMALL)
+    done = run(tmp_path, "train", "--resume", "--dir", "a", "--steps", 600, "--json")
+    assert (done.returncode, done.stderr) == (0, "") and json.loads(done.stdout)["steps"] == 600, done
+    done = run(tmp_path, "train", "--resume", "--dir", "b")
+    assert done.returncode == 2 and done.stderr.startswith("reprise train: b: there is no run: no such folder; "), done
 
 
 def test_folders_are_numbered_and_the_latest_is_resumed(tmp_path):

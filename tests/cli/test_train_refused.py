@@ -95,5 +95,5 @@ def test_a_run_of_another_agent_is_named(tmp_path):
 def test_help_says_what_a_resumed_run_keeps_and_which_names_a_log_has():
     text = " ".join(reprise("train", "--help").stdout.split())
     assert "event files of TensorBoard, named as by sb3 or cleanrl" in text
-    assert "and so are --steps and --actors if they are not given again. All other options are not kept" in text
+    assert "and so are --steps, --actors and --keep-going if they are not given again. All other options are not kept" in text
     assert "actor, evaluator, learner or replay" in text and "kubernetes or slurm" in text

@@ -32,6 +32,14 @@ def test_26_a_warning_names_the_server_once(shards, command):
                            "the command goes on without it\n")
 
 
+@pytest.mark.parametrize("command", [["info"], ["sample", "t"], ["tables", "list"], ["checkpoint"], ["clients"]])
+def test_all_servers_that_cannot_be_reached_are_named(command):
+    done = reprise(*command, "--server", "localhost:1,localhost:2")
+    assert done.returncode == 1
+    assert done.stderr == (f"reprise {command[0]}: localhost:1: Connection refused; localhost:2: Connection refused; "
+                           "reprise serve starts a server, --server names another\n")
+
+
 def test_26_json_has_the_servers_that_cannot_be_reached(shards):
     gone = [{"address": shards.dead, "error": "Connection refused"}]
     assert [t["unreachable"] for t in json.loads(shards("info", "--json").stdout)] == [gone, gone]

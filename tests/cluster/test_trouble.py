@@ -280,7 +280,7 @@ def test_a_shard_is_lost_for_good(program, net):
     line = learner.count()
 
     net.cut()
-    learner.until("1 shards away", line)
+    learner.until("1 shard away", line)
     began = time.monotonic()
     for _ in range(3):
         goes_on(addresses[0], left)

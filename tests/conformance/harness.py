@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEERS = ROOT / "build" / "peers"
 START_S = 60.0  # importing TensorFlow on a busy machine takes long
 STOP_S = 20.0
+IS_SHORT = bool(os.environ.get("RP_SHORT"))  # `make test` sets it, `make test-long` does not
 
 
 def binary():

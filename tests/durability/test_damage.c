@@ -362,7 +362,7 @@ static uint64_t bits(store *s)
 
     s->bits_each = scale >= 8 ? 8 : 1;
     return s->bits_each == 8 ? 8 * s->bytes
-           : scale < 1       ? (uint64_t)((double)s->bytes * scale)
+           : scale < 1       ? (uint64_t)((double)s->bytes * scale) / rp_test_length(1, 2)
                              : s->bytes;
 }
 

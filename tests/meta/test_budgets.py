@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hard limits on the size of files and functions (docs/style.md)."""
 
-from tree import c_files, expect_none, name_of
+from tree import c_files, expect_none, name_of, text_of
 
 MAX_FUNCTION, MAX_SOURCE, MAX_HEADER = 80, 700, 320
 MAX_ELSEWHERE = 700  # lines of a test, a benchmark or a fuzz target
@@ -15,7 +15,7 @@ FILES = c_files("include", "src", "rl", "tests", "fuzz", "bench", "examples", "p
 def functions(path):
     """Yields (name, lines) of each function; clang-format puts its braces in the first column."""
     start, head = None, ""
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    for number, line in enumerate(text_of(path).splitlines(), 1):
         if line == "{":
             start = number
         elif line.startswith("}") and start is not None:
@@ -28,7 +28,7 @@ def functions(path):
 def test_files_are_within_their_budget():
     wrong = []
     for path in FILES:
-        count = len(path.read_text().splitlines())
+        count = len(text_of(path).splitlines())
         most = MAX_SOURCE if name_of(path).startswith(("src/", "rl/", "python/")) else MAX_ELSEWHERE
         if path.suffix == ".h":
             most = MAX_HEADER

@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from tree import ROOT, c_files, expect_none, name_of
+from tree import ROOT, c_files, expect_none, name_of, text_of
 
 # Does not compile alone: the file that includes it must first define the names that it uses.
 TEMPLATES = {"src/table/selector/sumtree_lanes.h", "rl/nn/gemm_lanes.h",
@@ -26,12 +26,12 @@ def messages(compiler, flags, *paths):
 
 
 def includes_itself_first(header):
-    """Whether the source file of the header's name includes it before any other file: then the
-    build has compiled the header alone."""
+    """Whether the source file of the header's name includes it before any other file: then `make`,
+    which compiles each file alone, compiles the header alone."""
     source = header.with_suffix(".c")
     if not source.exists():
         return False
-    first = re.search(r'^#include ["<](.*?)[">]', source.read_text(), re.MULTILINE)
+    first = re.search(r'^#include ["<](.*?)[">]', text_of(source), re.MULTILINE)
     return first is not None and name_of(header).endswith("/" + first.group(1))
 
 
@@ -60,7 +60,7 @@ def test_guards_are_named_for_their_files():
         words = list(path.relative_to(ROOT).with_suffix("").parts[1:])
         prefix = [] if words[0] == "reprise" else ["rp"]
         guard = "_".join(prefix + words + ["h"]).upper()
-        text = path.read_text()
+        text = text_of(path)
         if not re.search(rf"^#ifndef {guard}\n#define {guard}$", text, re.MULTILINE):
             wrong.append(f"{name_of(path)}: the guard should be {guard}")
         if not text.endswith("\n#endif\n"):

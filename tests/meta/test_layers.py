@@ -2,10 +2,11 @@
 """Checks which module may include which. The dicts below are the rules."""
 
 import collections
+import functools
 import pathlib
 import re
 
-from tree import ROOT, c_files, expect_none, name_of, without_comments
+from tree import ROOT, c_files, code_of, expect_none, name_of
 
 # A module may include itself, these modules, and include/reprise.
 MAY_INCLUDE = {
@@ -82,14 +83,16 @@ SYSTEM = {
 }
 
 
+@functools.cache
 def includes(folder):
-    """Yields (place, path, header, quoted) for each #include in a folder of the tree."""
+    """Returns (place, path, header, quoted) for each #include in a folder of the tree."""
+    found = []
     for path in c_files(folder):
-        text = without_comments(path.read_text())
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(code_of(path).splitlines(), 1):
             match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
             if match:
-                yield f"{name_of(path)}:{number}", path, match.group(2), match.group(1) == '"'
+                found.append((f"{name_of(path)}:{number}", path, match.group(2), match.group(1) == '"'))
+    return found
 
 
 def module_of(path):

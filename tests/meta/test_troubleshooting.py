@@ -3,7 +3,7 @@
 
 import re
 
-from tree import ROOT, expect_none, files
+from tree import ROOT, expect_none, files, text_of
 
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
@@ -33,7 +33,7 @@ def messages():
 
 def test_every_text_is_in_the_sources():
     sources = [p for p in files("*.c", "*.py") if p.parts[len(ROOT.parts)] in ("src", "python", "rl")]
-    corpus = {x for path in sources for x in literals(path.read_text()) if len(x) > 5}
+    corpus = {x for path in sources for x in literals(text_of(path)) if len(x) > 5}
     spans = ["\0".join(pieces(x)) for x in corpus]
     found = messages()
     assert len(found) > 50

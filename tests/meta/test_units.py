@@ -4,7 +4,7 @@
 import pathlib
 import re
 
-from tree import ROOT, c_files, expect_none, name_of, without_comments
+from tree import ROOT, c_files, code_of, expect_none, name_of, text_of
 
 MOST_PARAMETERS = 7
 CALLBACKS = {"on_request", "rp_h2_on_header"}  # libmicrohttpd and nghttp2 define their parameters
@@ -17,7 +17,7 @@ def units():
     graph = {}
     for path in c_files("src", "rl"):
         unit = pathlib.Path(*path.relative_to(ROOT).with_suffix("").parts[1:]).as_posix()
-        headers = re.findall(r'^\s*#\s*include\s*"([^"]+)\.h"', without_comments(path.read_text()),
+        headers = re.findall(r'^\s*#\s*include\s*"([^"]+)\.h"', code_of(path),
                              re.MULTILINE)
         graph.setdefault(unit, set()).update(h for h in headers if h != unit)
     return {unit: {h for h in headers if h in graph} for unit, headers in graph.items()}
@@ -70,17 +70,17 @@ def parameters(text):
 def test_functions_have_few_parameters():
     expect_none(f"{name_of(path)}: {name} has {count} parameters, the bound is {MOST_PARAMETERS}"
                 for path in c_files("include", "src", "rl", "python")
-                for name, count in parameters(without_comments(path.read_text()))
+                for name, count in parameters(code_of(path))
                 if count > MOST_PARAMETERS and name not in CALLBACKS)
 
 
 def test_modules_assert_their_invariants():
     wrong = []
     for module in sorted(p for f in ("src", "rl") for p in (ROOT / f).iterdir() if p.is_dir()):
-        texts = [p.read_text() for p in c_files(name_of(module))]
-        lines = sum(len(t.splitlines()) for t in texts)
-        asserts = sum(len(re.findall(r"\b(?:static_assert|_Static_assert|assert|RP_VERIFY)\(", without_comments(t)))
-                      for t in texts)
+        paths = c_files(name_of(module))
+        lines = sum(len(text_of(p).splitlines()) for p in paths)
+        asserts = sum(len(re.findall(r"\b(?:static_assert|_Static_assert|assert|RP_VERIFY)\(", code_of(p)))
+                      for p in paths)
         if asserts * 1000 < lines * ASSERTS_PER_1000_LINES:
             wrong.append(f"{name_of(module)}: {asserts} assertions in {lines} lines; "
                          f"{ASSERTS_PER_1000_LINES} for each thousand are wanted")
@@ -92,4 +92,4 @@ def test_files_have_no_section_banners():
                                              "python"),
                                      *(ROOT / "python").rglob("*.py"), *(ROOT / "tests").rglob("*.py"),
                                      *(ROOT / "bench").glob("*.py"), *(ROOT / "tools").glob("*.py")]
-                if BANNER.search(pathlib.Path(p).read_text()))
+                if BANNER.search(text_of(p)))

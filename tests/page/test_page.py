@@ -432,6 +432,11 @@ def test_words_about_what_moves(serve, show):
     assert verdict(held)[1] == "Nothing moves: calls wait."
     assert verdict(held, {"inserts": 5})[:2] == ["note", "1 table of 1 is held."]
     assert verdict(held)[3] == "2 samples from “replay” wait, the first for 1 min 15 s."
+    drawing = ("(i) => { i.rollouts = [{name: 'train', waiting: {inserts: {now: 0}, samples: {now: 1, longest_seconds: %s}, "
+               "calls: [{kind: 'sample', why: 'w'}]}}]; }")
+    assert verdict(drawing % 8)[:2] == ["note", "Calls wait for rollouts."]
+    assert verdict(drawing % 8)[3] == "1 draw from “train” waits, for 8.0 s."
+    assert verdict(drawing % 1) == ["good", "Calls wait for rollouts.", "None has waited for long."]
     loading = verdict("(i) => { i.server.health = 'loading'; i.server.why = 'reading the journal'; }")
     assert loading[:3] == ["bad", "The server is loading.", "reading the journal"]
     brief = "(_, t) => { t.waiting.inserts = {now: 1, longest_seconds: 0.2}; }"

@@ -62,13 +62,13 @@ static void make_data(run *r)
     }
     for (uint32_t t = 0; t < RP_MODEL_TRAJECTORIES; t++) {
         uint32_t n = 1 + t % 3, first = (uint32_t)below(r, RP_MODEL_CHUNKS);
-        rp_slice slices[3];
+        rp_chunk_slice slices[3];
         rp_slices columns[3]; /* one for each chunk: their rows differ in size */
 
         d->chunk_counts[t] = n;
         for (uint32_t i = 0; i < n; i++) {
             d->chunks[t][i] = (first + 5 * i) % RP_MODEL_CHUNKS;
-            slices[i] = (rp_slice){.chunk = r->chunks[d->chunks[t][i]], .length = 1};
+            slices[i] = (rp_chunk_slice){.chunk = r->chunks[d->chunks[t][i]], .length = 1};
             columns[i] = (rp_slices){.slices = &slices[i], .slice_count = 1};
         }
         assert_ok(rp_trajectory_new(&r->bed.alloc, columns, n, &d->trajectories[t], NULL));

@@ -58,11 +58,12 @@ static void make_data(run *r)
     }
     for (size_t i = 0; i < TRAJECTORIES; i++) {
         size_t n = 1 + i % 3, first = below(r, CHUNKS);
-        rp_slice slices[3];
+        rp_chunk_slice slices[3];
         rp_slices columns[3];
 
         for (size_t j = 0; j < n; j++) {
-            slices[j] = (rp_slice){.chunk = r->chunks[(first + 5 * j) % CHUNKS], .length = 1};
+            slices[j] =
+                (rp_chunk_slice){.chunk = r->chunks[(first + 5 * j) % CHUNKS], .length = 1};
             columns[j] = (rp_slices){.slices = &slices[j], .slice_count = 1};
         }
         assert_ok(rp_trajectory_new(&r->bed.alloc, columns, n, &r->trajectories[i], NULL));
@@ -352,7 +353,7 @@ static void run_limiter(int limiter)
         rp_rng_init(&r->rng, 100 * (uint64_t)limiter + (uint64_t)sampler);
         make_data(r);
         for (int remover = 0; remover < KINDS; remover++)
-            if (rp_test_chosen((size_t)(limiter + sampler + remover), 3))
+            if (rp_test_chosen((size_t)(limiter + sampler + remover), limiter == 4 ? 6 : 3))
                 run_table(r, limiter, sampler, remover);
         free_data(r);
         rp_test_bed_deinit(&r->bed);

@@ -15,6 +15,8 @@ import gc
 import os
 import signal
 
+import pytest
+
 # A shell that runs the tests in the background may start them with Ctrl-C ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -52,8 +54,9 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if item in chosen]
 
 
-def pytest_collection_finish(session):
-    """Excludes the objects of pytest and of all test modules from garbage collection: many tests
-    collect, and would visit all of them each time."""
+@pytest.fixture(autouse=True, scope="module")
+def freeze():
+    """Excludes the objects of pytest, and what earlier modules have left, from garbage collection:
+    many tests collect, and would visit all of them each time."""
     gc.collect()
     gc.freeze()

@@ -26,6 +26,12 @@ def wait_until(condition, what="the condition"):
         time.sleep(0.001)
 
 
+def stop(pid):
+    """Stops a child process, and waits until it has stopped: on a loaded machine its threads go on for a while."""
+    os.kill(pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
+
+
 def assert_interrupted(call, when):
     """Makes the call, and ends it by Ctrl-C as soon as the condition is true."""
     def interrupt():

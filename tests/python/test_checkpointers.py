@@ -4,11 +4,13 @@
 import os
 import pathlib
 import shutil
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
-from events import wait_until
+from events import stop, wait_until
 
 import reprise
 from reprise import checkpointers, pybind
@@ -172,6 +174,36 @@ def test_a_client_of_a_stopped_server_does_not_use_its_storage(tmp_path):
     server.stop()
     with pytest.raises((reprise.StatusError, reprise.DeadlineExceededError)):
         client.checkpoint(timeout=0.2)
+
+
+def test_only_a_server_says_that_it_spaces_checkpoints(tmp_path):
+    limits = {"checkpoint_spacing_ms": 3600000}
+    with serve(storage=str(tmp_path), where="child", limits=limits) as server:
+        client = server.localhost_client()
+        for _ in range(6):
+            client.checkpoint()
+        with pytest.raises(reprise.DeadlineExceededError, match="at most every checkpoint_spacing_ms"):
+            client.checkpoint(timeout=2)
+        stop(server.pid)
+        try:
+            with pytest.raises(reprise.DeadlineExceededError, match="no response in time"):
+                client.checkpoint(timeout=0.5)
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+
+
+def test_a_checkpoint_waits_for_its_deadline_on_a_quiet_connection(tmp_path):
+    """The server has heard nothing for longer than the timeout."""
+    limits = {"checkpoint_spacing_ms": 3600000}
+    with serve(storage=str(tmp_path), where="child", limits=limits) as server:
+        client = server.localhost_client()
+        for _ in range(6):
+            client.checkpoint()
+        time.sleep(1)
+        begin = time.monotonic()
+        with pytest.raises(reprise.DeadlineExceededError, match="checkpoint_spacing_ms"):
+            client.checkpoint(timeout=0.8)
+        assert time.monotonic() - begin > 0.5
 
 
 def test_a_server_is_stopped_while_it_writes_a_checkpoint(tmp_path):

@@ -239,3 +239,65 @@ class TestSignatureAsJson:
     def test_round_trip(self, signature):
         node = child_server.signature_to_json(signature)
         assert child_server.signature_from_json(node) == signature
+
+
+def test_a_killed_server_says_that_it_has_ended():
+    with reprise.Server([table()], where="child") as server:
+        assert "ended" not in repr(server)
+        os.kill(server.pid, signal.SIGKILL)
+        wait_for(lambda: not server.running, "the end of the process")
+        assert "ended='signal 9'" in repr(server)
+
+
+def test_shards_that_are_away_are_the_reason_of_a_sample():
+    servers = [reprise.Server([table()]) for _ in range(2)]
+    client = reprise.Client([f"localhost:{server.port}" for server in servers], transport="tcp")
+    client.server_info()
+    for server in servers:
+        server.stop()
+    with pytest.raises(errors.DeadlineExceededError, match=r"refused; no shard is known to have items") as raised:
+        next(client.sample("t", timeout=1))
+    assert "first insert" not in str(raised.value)
+
+
+def test_calls_of_a_client_say_that_the_process_has_ended(caplog):
+    server = reprise.Server([table()], where="child")
+    clients = [reprise.Client(f"localhost:{server.port}", transport=how) for how in (None, "tcp")]
+    writers = []
+    for client in clients:
+        client.insert(np.zeros(2), {"t": 1.0}, timeout=TIMEOUT)
+        writers.append(client.trajectory_writer(1))
+    os.kill(server.pid, signal.SIGKILL)
+    wait_for(lambda: refuses(server.port), "the end of the process")
+
+    def write(writer):
+        writer.append(np.zeros(2))
+        writer.create_item("t", 1.0, writer.history[-1:])
+        writer.flush(timeout_ms=150)
+
+    ended = rf"process {server.pid} has ended \(signal 9\): make a new Server"
+    for client, writer in zip(clients, writers):
+        for call in (
+            lambda: client.server_info(timeout=0.15),
+            lambda: client.details(0.15, "t"),
+            lambda: client.reset("t", timeout=0.15),
+            lambda: client.checkpoint(timeout=0.15),
+            lambda: client.why(timeout=0.15),
+            lambda: client.insert(np.zeros(2), {"t": 1.0}, timeout=0.15),
+            lambda: next(client.sample("t", timeout=0.15)),
+            lambda: next(iter(client.sampler("t", 2, timeout=0.15))),
+            lambda: client.rollouts("r").info(timeout=0.15),
+            lambda: write(writer),
+            lambda: server.why(),
+            lambda: server._tables[0].info,
+        ):
+            with pytest.raises((errors.ReverbError, errors.StatusError), match=ended) as raised:
+                call()
+            assert str(raised.value).count("has ended") == 1
+        writer.close()
+    reprise._log.say_waiting(2.0, f"localhost:{server.port}: Connection refused")
+    assert f"process {server.pid} has ended" in caplog.text
+
+    server.stop()
+    assert not local_servers.children
+    assert local_servers.explain("localhost:1: refused") == "localhost:1: refused"

@@ -6,6 +6,7 @@ import logging
 import socket
 import threading
 import time
+import urllib.request
 
 import numpy as np
 import pytest
@@ -85,7 +86,7 @@ def test_a_client_with_credentials_uses_the_network():
     [
         ({"transport": "pigeon"}, "transport"),
         ({"spread": "thin"}, "spread"),
-        ({"connect_timeout": -1.0}, "connect_timeout"),
+        ({"connect_timeout": -1.0}, "^connect_timeout must be"),
     ],
 )
 def test_wrong_options(options, text):
@@ -268,6 +269,26 @@ def test_strings(serve, value):
     encode = lambda x: x.encode() if isinstance(x, str) else x  # noqa: E731
     want = [encode(x) for x in want] if isinstance(want, list) else encode(want)
     assert found == want
+
+
+def test_insert_checks_every_table_before_the_first_has_the_item(serve):
+    prioritized = reprise.selectors.Prioritized(1.0)
+    last = reprise.Table("c", reprise.selectors.Fifo(), prioritized, 10, reprise.rate_limiters.MinSize(1))
+    client = serve(table("a"), table("b", sampler=prioritized), last)
+    again = lambda: [client.server_info()[name].current_size for name in "abc"]  # noqa: E731
+    for priority in (-1.0, float("inf"), -np.inf):
+        for name in "bc":
+            with pytest.raises(ValueError, match=f"table '{name}': priority must be finite and >= 0"):
+                client.insert([1.0], {"a": 1.0, name: priority})
+    with pytest.raises(reprise.errors.NotFoundError, match="table z was not found; .* a, b, c"):
+        client.insert([1.0], {"a": 1.0, "z": 1.0})
+    assert again() == [0, 0, 0]
+    client.insert([1.0], {"a": -1.0, "b": 1.0})  # which a uniform selector allows
+    assert again() == [1, 1, 0]
+    client.drop_table("b")
+    client.create_table(table("b"))
+    client.insert([1.0], {"a": 1.0, "b": -1.0})
+    assert again() == [2, 1, 0]
 
 
 def test_insert_refuses_invalid_arguments(serve):
@@ -762,6 +783,17 @@ def test_many_tables_are_counted():
             server.localhost_client().reset("zz")
 
 
+@pytest.mark.parametrize("wrong", [float("nan"), np.float32("nan"), "high", None])
+def test_an_insert_with_a_wrong_priority_reaches_no_table(wrong):
+    with reprise.Server([table("a"), table("b")]) as server:
+        client = server.localhost_client()
+        with pytest.raises((ValueError, TypeError)):
+            client.insert([1.0], {"a": 1.0, "b": wrong})
+        client.insert([1.0], {"b": 1.0})
+        sizes = {name: info.current_size for name, info in client.server_info().items()}
+    assert sizes == {"a": 0, "b": 1}
+
+
 def test_a_shard_that_was_left_out_is_logged(caplog):
     server = reprise.Server([table("t")])
     with socket.socket() as bound:
@@ -771,11 +803,96 @@ def test_a_shard_that_was_left_out_is_logged(caplog):
         for call in (client.reset, client.pause_table, client.resume_table, client.reset):
             call("t")
         client.update_priorities("t", [1], [1.0])
+        client.alter_table("t", max_size=9)
     said = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
-    assert len(said) == 1 and said[0].startswith(f"a call left out a shard: {dead}: "), said
+    calls = ["reset('t')", "pause_table('t')", "resume_table('t')", "reset('t')",
+             "2 calls, the last of them alter_table('t'),"]
+    assert len(said) == len(calls), said
+    assert all(line.startswith(f"{call} left out a shard: {dead}: ") for line, call in zip(said, calls)), said
     server.stop()
+
+
+@pytest.mark.parametrize("call", ["server_info", "create_item"])
+def test_a_shard_that_never_answered_is_logged(caplog, call):
+    """By the first call, also if the items go to the other shard without a failure."""
+    server = reprise.Server([table("t")])
+    with socket.socket() as bound:
+        bound.bind(("localhost", 0))
+        dead = f"localhost:{bound.getsockname()[1]}"  # it does not listen
+        client = Client([dead, f"localhost:{server.port}"], transport="tcp")
+        for _ in range(3):
+            client.server_info() if call == "server_info" else client.insert(np.zeros(1), {"t": 1.0})
+    said = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
+    arguments = "" if call == "server_info" else "'t'"
+    assert len(said) == 1 and f"{call}({arguments})" in said[0] and f"left out a shard: {dead}: " in said[0], said
+    server.stop()
+
+
+def test_a_call_after_the_end_of_a_server_of_this_process_says_so():
+    server = reprise.Server([table("t")])
+    client = server.localhost_client()
+    server.stop()
+    with pytest.raises(reprise.DeadlineExceededError, match="refused; this process has stopped the server: make a new"):
+        client.insert(np.zeros(1), {"t": 1.0}, timeout=0.5)
+    again = reprise.Server([table("t")], port=server.port)
+    client.insert(np.zeros(1), {"t": 1.0}, timeout=60)
+    again.stop()
 
 
 def test_alter_table_needs_a_change(serve):
     with pytest.raises(ValueError, match="nothing is to be altered: give max_size, max_bytes"):
         serve().alter_table("t")
+
+
+def _calls(server, method):
+    with urllib.request.urlopen(f"http://localhost:{server.port}/metrics", timeout=60) as response:
+        lines = response.read().decode().splitlines()
+    return sum(float(line.split()[-1]) for line in lines
+               if line.startswith("reprise_calls_total{") and f'"{method}"' in line)
+
+
+def test_servers_without_the_table_are_asked_for_theirs_once():
+    """Not once for each of them: each request could wait after the deadline of the call."""
+    servers = [reprise.Server([reprise.Table.queue(name, 5)], where="child") for name in ("a", "b", "c")]
+    client = reprise.Client(",".join(server.address for server in servers))
+    client.server_info(timeout=120)
+    before = [_calls(server, "ServerInfo") for server in servers]
+
+    with pytest.raises(errors.StatusError, match="done on .* but not on .* the tables are: b.* the tables are: c"):
+        client.reset("a", timeout=120)
+
+    assert [_calls(server, "ServerInfo") for server in servers] == [count + 1 for count in before]
+    for server in servers:
+        server.stop()
+
+
+def test_a_table_that_was_created_anew_is_asked_for_its_signature_again(serve):
+    def named(*names, dtype=np.float32):
+        return table("t", signature={name: reprise.TensorSpec((), dtype) for name in names})
+
+    def insert(writer, step):
+        writer.append(step)
+        writer.create_item("t", 1.0, {name: writer.history[name][-1] for name in step})
+        writer.flush(timeout_ms=30000)
+
+    def drawn():
+        sample = next(client.sample("t", emit_timesteps=False, unpack_as_table_signature=True))
+        return {name: value.item() for name, value in sample.data.items()}
+
+    address = serve(named("a", "b")).server_address
+    client, other = (reprise.Client(address, transport="tcp") for _ in range(2))
+    dataset = client.sampler("t", 1, checked=True, timeout=30)
+    writer = client.trajectory_writer(1)
+    insert(writer, {"a": np.float32(1), "b": np.float32(2)})
+    assert drawn() == next(iter(dataset)).data == {"a": 1, "b": 2}
+
+    other.drop_table("t")
+    other.create_table(named("c", "d"))
+    insert(writer, {"c": np.float32(1), "d": np.float32(2)})
+    assert drawn() == next(iter(dataset)).data == {"c": 1, "d": 2}
+    assert next(iter(client.sampler("t", 1, checked=True, timeout=30))).data == {"c": 1, "d": 2}
+
+    other.drop_table("t")
+    other.create_table(named("e", "f", dtype=np.float64))
+    insert(writer, {"e": 3.0, "f": 4.0})
+    assert drawn() == {"e": 3, "f": 4}

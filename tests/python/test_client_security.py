@@ -5,6 +5,7 @@ import hashlib
 import os
 import pickle
 import subprocess
+import threading
 
 import numpy as np
 import pytest
@@ -55,13 +56,63 @@ def test_tls(certificate):
             doubter.server_info(1)
 
 
+def trajectory(client, **options):
+    with client.trajectory_writer(1, **options) as writer:
+        writer.append({"x": 1})
+        writer.create_item("t", 1.0, {"x": writer.history["x"][-1:]})
+        writer.flush()
+
+
+CALLS = {
+    "server_info": lambda client: client.server_info(),
+    "sample": lambda client: list(client.sample("t", 1)),
+    "reset": lambda client: client.reset("t"),
+    "mutate": lambda client: client.mutate_priorities("t", {1: 1.0}),
+    "insert": lambda client: client.insert(1, {"t": 1.0}),
+    "trajectory": trajectory,
+    "unchecked": lambda client: trajectory(client, validate_items=False),
+    "rollouts": lambda client: client.rollouts("r").put("g", 0, {"x": np.arange(2)}, version=0),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("refusal", ["wants TLS", "self-signed"])
+def test_a_refused_client_does_not_wait(certificate, call, refusal):
+    cert, key = certificate
+    with reprise.Server([table("t")], certificate_file=cert, key_file=key) as server:
+        client = Client(f"localhost:{server.port}", transport="tcp", tls=refusal == "self-signed")
+        errors_seen = []
+
+        def run():
+            try:
+                CALLS[call](client)
+            except errors.StatusError as error:
+                errors_seen.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(120)
+        assert errors_seen and errors_seen[0].code == "UNAVAILABLE"
+        assert refusal in str(errors_seen[0])
+        assert str(errors_seen[0]).count("ca_file=") == 1
+
+
+@pytest.mark.parametrize("option", ["token", "ca_file", "certificate_file"])
+def test_an_empty_text_is_refused(option):
+    with pytest.raises((ValueError, errors.StatusError)):
+        Client("localhost:1", transport="tcp", **{option: ""})
+
+
 def test_tokens(tmp_path):
     path = tokens_file(tmp_path, read="look", write="do", admin="all")
     with reprise.Server([table("t")], tokens_file=path) as server:
         address = f"localhost:{server.port}"
         with pytest.raises(errors.StatusError) as caught:
             Client(address, token="wrong").server_info(20)
-        assert caught.value.code == "UNAUTHENTICATED"
+        assert caught.value.code == "UNAUTHENTICATED" and str(caught.value).endswith("; check token=")
+        with pytest.raises(errors.StatusError) as caught:
+            Client(address, transport="tcp").server_info(20)
+        assert caught.value.code == "UNAUTHENTICATED" and str(caught.value).endswith("; pass token=")
         reader, writer, admin = (Client(address, token=t) for t in ("look", "do", "all"))
         writer.insert(1, {"t": 1.0}, timeout=120)
         assert reader.server_info(20)["t"].current_size == 1

@@ -41,6 +41,9 @@ def test_a_directory_of_another_server(tmp_path):
     ("grpc://localhost:8000", "without 'grpc://'"),
     ("localhost", "as in 'localhost:8000'"),
     ("", "the address is empty"),
+    ("http://localhost:8000/", "without 'http://', as in 'localhost:8000'$"),
+    ("localhost:8000/", "leave out the '/' at its end, as in 'localhost:8000'$"),
+    ("[::1]:8000/v1", r"leave out the '/v1' at its end, as in '\[::1\]:8000'$"),
     ("localhost:abc", "the port must be a number from 1 to 65535"),
     ("localhost:99999", "the port must be a number from 1 to 65535"),
     ("localhost:8000,localhost", "a port is missing"),
@@ -383,10 +386,10 @@ def test_the_module_lists_public_names_only():
 
 def test_a_checkpoint_without_storage():
     with reprise.Server([table()]) as server:
-        with pytest.raises(ValueError, match="storage= in Python"):
-            server.localhost_client().checkpoint()
-        with pytest.raises(ValueError, match="--data DIR, or with storage="):
-            reprise.Client(f"localhost:{server.port}", transport="tcp").checkpoint()
+        for how in (None, "tcp"):
+            text = r"server: make it with reprise.Server\(tables, storage=DIR\), or .* --data DIR$"
+            with pytest.raises(ValueError, match=text):
+                reprise.Client(f"localhost:{server.port}", transport=how).checkpoint()
 
 
 @pytest.mark.parametrize("call", [

@@ -37,7 +37,7 @@ def is_alive(pid):
                                           (Corridor, 9), (Pictures, 2)])
 def test_workers_change_nothing(env, workers):
     # Convolutions take most of the time, and learning starts after 64 steps.
-    steps = 100 if env is Pictures and os.environ.get("RP_SHORT") else 300
+    steps = 80 if env is Pictures and os.environ.get("RP_SHORT") else 300
     here = DQN(env, **SMALL).learn(steps)._agent.parameters()
     agent = DQN(env, workers=workers, **SMALL).learn(steps)
     assert agent._agent.parameters() == here

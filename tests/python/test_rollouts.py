@@ -2,7 +2,9 @@
 """reprise.Rollouts: groups over TCP and in process, waits, leases of trainers that die."""
 
 import logging
+import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -11,6 +13,7 @@ import time
 
 import numpy as np
 import pytest
+from events import stop
 
 import reprise
 from reprise import errors
@@ -43,7 +46,7 @@ def put(rollouts, group, reward=True, version=0):
         rollouts.put(group, index, columns, version=version)
 
 
-def test_a_draw_that_waits_is_described(client, rollouts):
+def test_a_draw_that_waits_is_described(server, client, rollouts):
     drawn = []
     thread = threading.Thread(target=lambda: drawn.append(rollouts.draw(2, consumer="a", timeout=240)))
     thread.start()
@@ -55,6 +58,8 @@ def test_a_draw_that_waits_is_described(client, rollouts):
     assert (call.table, call.side, call.wanted, call.done) == ("train", "sample", 4, 0)
     assert "0 groups are ready for consumer 'a', the draw needs 2" in call.why
     assert [c.table for c in client.why()] == ["train"]
+    (seen,) = server.why()
+    assert (seen.table, seen.side, seen.why) == ("train", "sample", call.why)
     put(rollouts, "first", reward=False)
     while "lack" not in client.why("train")[0].why:
         assert time.monotonic() < deadline
@@ -62,7 +67,7 @@ def test_a_draw_that_waits_is_described(client, rollouts):
     put(rollouts, "second")
     put(rollouts, "third")
     thread.join(120)
-    assert len(drawn) == 1 and client.why() == client.why("train") == []
+    assert len(drawn) == 1 and client.why() == client.why("train") == server.why() == []
     with pytest.raises(errors.StatusError, match="no-such-table"):
         client.why("no-such-table")
 
@@ -132,8 +137,9 @@ def test_ragged_and_packed(rollouts):
     assert parts[1].ragged("tokens").offsets.tolist() == [0, 4, 7]
     assert [item["reward"] for item in parts[1].items] == [1, 0]
     assert [part.item_count for part in parts[0].pack("tokens", 3)] == [1, 1, 1]
-    with pytest.raises(errors.NotFoundError):
-        batch.ragged("nothing")
+    for call in (batch.ragged, lambda name: batch.pack(name, 10)):
+        with pytest.raises(errors.NotFoundError, match="item 0 of the batch has no column 'nothing'"):
+            call("nothing")
     array = batch[0].items[0]["tokens"]
     assert not array.flags.writeable
     batch.release()
@@ -389,6 +395,32 @@ def test_calls_wait_for_a_server_that_is_away(name):
     rollouts = reprise.Client("localhost:1").rollouts("x")
     with pytest.raises(reprise.DeadlineExceededError, match="localhost:1: Connection refused"):
         CALLS_OF_ROLLOUTS[name](rollouts)
+
+
+@pytest.mark.parametrize("name", ["reserve", "put", "draw", "advance", "ack", "info"])
+@pytest.mark.parametrize("timeout", [0, 0.3])
+def test_calls_end_with_their_timeout_on_a_silent_server(name, timeout):
+    """An attempt to connect ends later, with another text."""
+    arguments = {"reserve": ["g"], "put": ["g", 0, {"x": np.zeros(1)}], "draw": [1], "advance": [1], "ack": [1],
+                 "info": []}[name]
+    more = {"version": 0} if name == "put" else {}
+    with socket.create_server(("localhost", 0)) as silent:
+        address = f"localhost:{silent.getsockname()[1]}"
+        rollouts = reprise.Client(address, transport="tcp").rollouts("r")
+        with pytest.raises(reprise.DeadlineExceededError, match="not respond: is it stopped|connection in time"):
+            getattr(rollouts, name)(*arguments, timeout=timeout, **more)
+
+
+def test_a_call_on_a_stopped_server_ends_with_its_timeout():
+    """Pings end the connection later, with another error."""
+    with reprise.Server([reprise.Table.queue("t", 1)], where="child") as server:
+        rollouts = server.localhost_client().rollouts("r", create=dict(group_size=1))
+        stop(server.pid)
+        try:
+            with pytest.raises(reprise.DeadlineExceededError, match="no response in time"):
+                rollouts.draw(1, timeout=1.5)
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
 
 
 def test_calls_go_on_with_the_next_server(tmp_path):

@@ -167,7 +167,7 @@ def test_next_times_out_and_goes_on(make):
     world = make()
     sampler = world.sampler()
 
-    with pytest.raises(_core.DeadlineExceededError, match="no sample within 60 ms"):
+    with pytest.raises(_core.DeadlineExceededError, match="no sample within 60 ms: none is ready; a timeout of 100 ms or more gives the reason"):
         sampler.next(1, timeout_ms=60)
 
     world.insert("t", step(3))
@@ -313,7 +313,7 @@ def test_out_is_filled(make):
 @pytest.mark.parametrize(
     "out, text",
     [
-        ([np.zeros((2, 1, 3), np.float32)], "memory for 1 columns was given"),
+        ([np.zeros((2, 1, 3), np.float32)], "memory for 1 column was given"),
         ([np.zeros((2, 1, 3)), np.zeros((2, 1), np.int64)], r"memory for double \[2,1,3\]"),
         ([np.zeros((2, 1, 4), np.float32), np.zeros((2, 1), np.int64)], r"float \[2,1,3\]"),
         ([np.zeros((1, 1, 3), np.float32), np.zeros((2, 1), np.int64)], r"float \[1,1,3\]"),
@@ -450,7 +450,7 @@ def test_memory_that_does_not_fit_is_an_error_of_the_batch(local):
     sampler = world.sampler()
     sampler.start(1, depth=1, reuse=1, memory=[[np.zeros((1, 1))]] * 2)
     for _ in range(2):
-        with pytest.raises(ValueError, match="memory for 1 columns was given"):
+        with pytest.raises(ValueError, match="memory for 1 column was given"):
             sampler.take(10000)
 
 

@@ -230,7 +230,7 @@ class TestClient:
     @pytest.mark.parametrize("place", ["process", "child"])
     def test_checkpoint_without_a_checkpointer_is_refused(self, place):
         with reprise.Server([table()], where=place) as server:
-            with pytest.raises(ValueError, match="no checkpointer is configured"):
+            with pytest.raises(ValueError, match=r"^no checkpointer is .* with reprise.Server\(tables, storage"):
                 server.localhost_client().checkpoint(timeout=120)
 
     @pytest.mark.parametrize("place", ["process", "child"])
@@ -340,6 +340,7 @@ class TestArguments:
         with pytest.raises(errors.StatusError, match="credentials") as caught:
             reprise.Server([table()], address="0.0.0.0", where=place)
         assert caught.value.code == "FAILED_PRECONDITION"
+        assert "--insecure (in Python insecure=True)" in str(caught.value)
 
     def test_insecure_allows_the_network(self):
         with reprise.Server([table()], address="0.0.0.0", insecure=True) as server:
@@ -673,3 +674,14 @@ def test_a_copy_of_a_client_does_not_keep_the_server():
     del client
     gc.collect()
     assert local_servers.local_store(copy.server_address) is None
+
+
+def test_another_saved_signature_is_compared(tmp_path):
+    def open_with(dtype):
+        signature = {"obs": reprise.TensorSpec([4], dtype), "z": reprise.TensorSpec([], np.int32)}
+        return reprise.Server([reprise.Table.queue("t", 5, signature=signature)], storage=str(tmp_path / "data"))
+
+    open_with(np.float64).stop()
+    with pytest.raises(Exception, match=r"table 't': its signature is not the one that is saved: column 0 is 'obs' "
+                       r"float \[4\], saved is 'obs' double \[4\]; give the saved one, or use a new directory"):
+        open_with(np.float32)

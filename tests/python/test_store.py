@@ -63,9 +63,12 @@ class TestStore:
 
     @pytest.mark.parametrize("call", ["table_info", "waiting", "drop_table"])
     def test_an_unknown_table_is_not_found(self, call):
-        with pytest.raises(errors.StatusError, match="nothing") as caught:
+        text = "^Priority table nothing was not found"
+        with pytest.raises(errors.StatusError, match=f"{text}: there are no tables$") as caught:
             getattr(_core.Store(), call)("nothing")
         assert caught.value.code == "NOT_FOUND"
+        with pytest.raises(errors.StatusError, match=f"{text}; the tables are: a$"):
+            getattr(store_with("a"), call)("nothing")
 
     @pytest.mark.parametrize("call", ["table_info", "waiting", "drop_table"])
     def test_a_name_is_text(self, call):

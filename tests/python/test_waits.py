@@ -96,6 +96,20 @@ def test_calls_name_a_server_that_accepts_and_is_silent():
             next(iter(reprise.Client(address).sampler("t", 4, **options)))
 
 
+def test_a_flush_of_a_writer_that_has_waited_says_so_after_two_seconds(caplog):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = reprise.Client(f"localhost:{listener.getsockname()[1]}", transport="tcp")
+        writer = client.writer(1, timeout=2.2)
+        writer.append([1.0])
+        writer.create_item("t", 1, 1.0)
+        caplog.clear()
+        with pytest.raises(reprise.DeadlineExceededError):
+            writer.flush(timeout=3)
+        assert "still waiting after 4" in caplog.text or "still waiting after 5" in caplog.text
+        caplog.clear()
+        writer._writer.close()  # its collection would wait, too
+
+
 @pytest.mark.parametrize("sized", [{}, {"prefetch": 0}])
 def test_the_timeout_of_the_rate_limiter_counts_without_a_server(sized):
     client = reprise.Client("localhost:1")

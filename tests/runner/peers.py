@@ -40,7 +40,7 @@ class Peers:
         suites = {"grpcio": "grpc"}
         if is_long:
             suites |= {"dmreverb": "reverb", "reverb_suite": "reverb"}
-        return [(0, "conformance", suite, lambda s=suite, n=name: self.test(s, n))
+        return [(0, "conformance", suite, lambda s=suite, n=name: self.test(s, n, is_long))
                 for suite, name in suites.items()]
 
     def test_page(self):
@@ -73,7 +73,7 @@ class Peers:
                           {"PYTHONPATH": str(site), "RP_BUILD": str(BUILD / "release"),
                            "RP_SHORT": "1", "TF_CPP_MIN_LOG_LEVEL": "3", **ZEROED})
 
-    def test(self, suite, name):
+    def test(self, suite, name, is_long):
         self.made[name].join()
         status, output = self.said[name]
         folder = ROOT / "tests" / "conformance" / suite
@@ -85,6 +85,7 @@ class Peers:
             return Result(0, 1, output)
         binary = BUILD / "release" / "src" / "cli" / "reprise"
         env = {"REPRISE_BIN": str(binary), "REPLAY_IMPLEMENTATION": "reverb",
+               "RP_SHORT": "" if is_long else "1",
                "PYTHONDONTWRITEBYTECODE": ""}  # pip has compiled nothing
         if name == "reverb":
             env |= ZEROED

@@ -50,14 +50,14 @@ static inline int tear_down(void **state)
 /* Adds an item of `count` columns, each with all rows of a chunk, and releases the chunks. */
 static inline void add_item(rp_chunk **chunks, size_t count, bool squeeze)
 {
-    rp_slice slices[4];
+    rp_chunk_slice slices[4];
     rp_slices columns[4];
 
     assert_true(count <= 4 && item_count < MOST);
     for (size_t i = 0; i < count; i++) {
         uint32_t rows = (uint32_t)rp_chunk_get_column(chunks[i], 0)->shape.dims[0];
 
-        slices[i] = (rp_slice){chunks[i], 0, 0, rows};
+        slices[i] = (rp_chunk_slice){chunks[i], 0, 0, rows};
         columns[i] = (rp_slices){&slices[i], 1, squeeze};
     }
     assert_ok_err(

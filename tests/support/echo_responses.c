@@ -302,7 +302,7 @@ static rp_status make_trajectory(const rp_pb_field *item, const chunks *c, rp_wi
 {
     rp_wire_column wire_columns[MAX_COLUMNS];
     rp_wire_slice wire_slices[MAX_SLICES];
-    rp_slice slices[MAX_SLICES];
+    rp_chunk_slice slices[MAX_SLICES];
     rp_slices columns[MAX_COLUMNS];
     size_t slice = 0;
     rp_status st = rp_wire_item_read(
@@ -317,7 +317,7 @@ static rp_status make_trajectory(const rp_pb_field *item, const chunks *c, rp_wi
             const rp_wire_slice *s = &wire_slices[slice];
             rp_chunk *chunk = find_chunk(c, s->chunk_key);
             if (chunk == NULL) return rp_fail(err, RP_INVALID, "a chunk is missing");
-            slices[slice] = (rp_slice){chunk, s->index, s->offset, s->length};
+            slices[slice] = (rp_chunk_slice){chunk, s->index, s->offset, s->length};
         }
     }
     return rp_trajectory_new(rp_allocator_default(), columns, read->column_count, out, err);

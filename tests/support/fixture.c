@@ -38,12 +38,13 @@ rp_chunk *rp_test_try_blob(const rp_allocator *alloc, uint64_t key, uint64_t epi
 rp_trajectory *rp_test_try_join(const rp_allocator *alloc, rp_chunk *const *chunks,
                                 size_t count)
 {
-    rp_slice *slices = calloc(count, sizeof *slices);
+    rp_chunk_slice *slices = calloc(count, sizeof *slices);
     rp_slices column = {.slices = slices, .slice_count = count};
     rp_trajectory *trajectory = NULL;
 
     assert_non_null(slices);
-    for (size_t i = 0; i < count; i++) slices[i] = (rp_slice){.chunk = chunks[i], .length = 1};
+    for (size_t i = 0; i < count; i++)
+        slices[i] = (rp_chunk_slice){.chunk = chunks[i], .length = 1};
     if (rp_trajectory_new(alloc, &column, 1, &trajectory, NULL) != RP_OK) trajectory = NULL;
     free(slices);
     return trajectory;

@@ -313,6 +313,15 @@ rp_test_stream *rp_test_client_get(rp_test_client *client, const char *method, c
     return begin(client, fields, 4, false);
 }
 
+rp_test_stream *rp_test_client_post(rp_test_client *client, const char *path, bool has_body)
+{
+    const nghttp2_nv fields[] = {field(":method", "POST"), field(":scheme", "http"),
+                                 field(":authority", "test"), field(":path", path),
+                                 field("x-reprise-confirm", "checkpoint")};
+
+    return begin(client, fields, 5, has_body);
+}
+
 static void wake(rp_test_stream *call)
 {
     if (!call->is_deferred) return;

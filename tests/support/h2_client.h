@@ -86,6 +86,9 @@ typedef struct rp_test_header {
 rp_test_stream *rp_test_client_open(rp_test_client *client, const char *path);
 rp_test_stream *rp_test_client_open_with(rp_test_client *client, const char *path,
                                          const rp_test_header *headers, size_t count);
+/* Sends the headers of a POST request that is confirmed and has no `content-length`. The
+ * stream stays open if the request has a body. */
+rp_test_stream *rp_test_client_post(rp_test_client *client, const char *path, bool has_body);
 /* Sends a request without a body. */
 rp_test_stream *rp_test_client_get(rp_test_client *client, const char *method,
                                    const char *path);

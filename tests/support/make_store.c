@@ -58,7 +58,7 @@ static rp_chunk *make_chunk(uint64_t key)
 /* Inserts an item over two chunks: three rows of numbers, and one squeezed string. */
 static void put(rp_table *t, uint64_t key, double priority, rp_chunk *a, rp_chunk *b)
 {
-    rp_slice numbers[2] = {{a, 0, 2, 2}, {b, 0, 0, 1}}, text = {b, 1, 3, 1};
+    rp_chunk_slice numbers[2] = {{a, 0, 2, 2}, {b, 0, 0, 1}}, text = {b, 1, 3, 1};
     rp_slices columns[2] = {{numbers, 2, false}, {&text, 1, true}};
     rp_insert item = {.key = key, .priority = priority};
     rp_error err;

@@ -6,7 +6,9 @@
 
 #include <stdio.h>
 
+#include "rollouts/rollout_set.h"
 #include "server/http/server_view.h"
+#include "store/store.h"
 #include "support/fixture.h"
 #include "table/op.h"
 
@@ -85,6 +87,39 @@ static inline void rp_test_observed_add_long(rp_test_observed *o, size_t count)
         (void)snprintf(name + 249, sizeof name - 249, "%06zu", i); /* fewer than a million */
         (void)rp_test_bed_table(&o->bed, &options);
     }
+}
+
+/* Adds the rollouts 'train', with an operation that waits for room since 5 s and one draw. */
+typedef struct rp_test_observed_rollouts {
+    rp_rollouts *rollouts;
+    rp_rollout_parked put, draw;
+} rp_test_observed_rollouts;
+
+static inline void rp_test_observed_add_rollouts(rp_test_observed *o,
+                                                 rp_test_observed_rollouts *added)
+{
+    const rp_string name = {"train", 5};
+    const rp_rollout_op put = {.kind = RP_ROLLOUT_PUT, .waited_ns = INT64_C(5000000000)};
+    const rp_rollout_op draw = {.kind = RP_ROLLOUT_DRAW, .groups = 2};
+    rp_rollout_set *set = rp_store_rollouts(o->bed.store);
+    rp_rollout_options options;
+    uint64_t lsn;
+
+    rp_rollout_options_init(&options);
+    assert_ok_err(rp_rollout_set_create(set, name, &options, NULL, &lsn, &o->bed.err),
+                  &o->bed.err);
+    *added = (rp_test_observed_rollouts){.rollouts = rp_rollout_set_find(set, name)};
+    added->put =
+        (rp_rollout_parked){.client = 7, .waiting = {.limit = RP_ROLLOUT_BY_GROUPS, .have = 3}};
+    rp_rollouts_park(added->rollouts, &added->put, &put, RP_FOREVER);
+    rp_rollouts_park(added->rollouts, &added->draw, &draw, RP_FOREVER);
+}
+
+static inline void rp_test_observed_drop_rollouts(rp_test_observed_rollouts *added)
+{
+    rp_rollouts_unpark(added->rollouts, &added->put);
+    rp_rollouts_unpark(added->rollouts, &added->draw);
+    rp_rollouts_unref(added->rollouts);
 }
 
 static inline void rp_test_observed_deinit(rp_test_observed *o)

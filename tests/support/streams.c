@@ -112,11 +112,11 @@ rp_sink_item rp_test_sink_item_of(const char *table, uint64_t key, rp_chunk *con
                                   size_t count)
 {
     rp_sink_item item = {.key = key, .table = table, .priority = 1.0};
-    rp_slice slices[64];
+    rp_chunk_slice slices[64];
     rp_slices column = {slices, count, false};
 
     assert_true(count <= COUNT_OF(slices));
-    for (size_t i = 0; i < count; i++) slices[i] = (rp_slice){chunks[i], 0, 0, 1};
+    for (size_t i = 0; i < count; i++) slices[i] = (rp_chunk_slice){chunks[i], 0, 0, 1};
     assert_ok(rp_trajectory_new(rp_allocator_default(), &column, 1, &item.trajectory, NULL));
     return item;
 }

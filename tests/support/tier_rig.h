@@ -114,12 +114,13 @@ static inline rp_chunk *rp_tier_rig_chunk(const rp_allocator *alloc, uint64_t ke
 static inline rp_trajectory *rp_tier_rig_join(const rp_allocator *alloc, rp_chunk **chunks,
                                               size_t count)
 {
-    rp_slice slices[32];
+    rp_chunk_slice slices[32];
     rp_slices column = {.slices = slices, .slice_count = count};
     rp_trajectory *trajectory = NULL;
 
     assert_true(count <= 32);
-    for (size_t i = 0; i < count; i++) slices[i] = (rp_slice){.chunk = chunks[i], .length = 2};
+    for (size_t i = 0; i < count; i++)
+        slices[i] = (rp_chunk_slice){.chunk = chunks[i], .length = 2};
     assert_ok(rp_trajectory_new(alloc, &column, 1, &trajectory, NULL));
     for (size_t i = 0; i < count; i++) rp_chunk_unref(chunks[i]);
     return trajectory;

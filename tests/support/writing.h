@@ -92,7 +92,7 @@ static inline uint64_t rp_test_put_latest(rp_test_rig *r, const char *table, dou
     double action = (double)s + 0.5;
     rp_chunk *chunks[] = {rp_test_step_chunk(r, RP_TEST_OBS, obs),
                           rp_test_step_chunk(r, RP_TEST_ACTION, &action)};
-    rp_slice slices[] = {{chunks[0], 0, 0, 1}, {chunks[1], 0, 0, 1}};
+    rp_chunk_slice slices[] = {{chunks[0], 0, 0, 1}, {chunks[1], 0, 0, 1}};
     rp_slices columns[] = {{&slices[0], 1, false}, {&slices[1], 1, false}};
     rp_insert item = {.key = ++r->next_key, .priority = priority};
 

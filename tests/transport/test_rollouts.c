@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rollouts over every transport: the same results, waits included. */
 #include <pthread.h>
+#include <unistd.h>
 
 #include "support/transports.h"
 
@@ -444,13 +445,16 @@ static void wrong_calls_are_refused(rp_test_transport *t)
 /* A client that ends between the draw and the receipt of its response loses no group. */
 static void a_client_that_ends_releases_its_draw(rp_test_transport *t)
 {
-    enum { GROUPS = 64, TOKENS = 90000 }; /* more than the buffers of a socket */
+    enum { TOKENS = 90000 };
+    const uint32_t groups =
+        (uint32_t)rp_test_length(64, 32); /* more than the buffers of a socket */
+    const int rounds = (int)rp_test_length(5, 2);
     background_draw b;
     rp_rollouts_draw *drawn;
 
     make_rollouts(t, 100);
-    for (int g = 0; g < GROUPS; g++) put_group(t, g, TOKENS);
-    for (int round = 0; round < 5; round++) {
+    for (uint32_t g = 0; g < groups; g++) put_group(t, (int)g, TOKENS);
+    for (int round = 0; round < rounds; round++) {
         rp_cancel *cancel;
 
         assert_int_equal(rp_cancel_new(&cancel), RP_OK);
@@ -459,18 +463,18 @@ static void a_client_that_ends_releases_its_draw(rp_test_transport *t)
                               .call = {.action = RP_ROLLOUTS_DRAW,
                                        .rollouts = S("train"),
                                        .consumer = S("learner"),
-                                       .groups = GROUPS,
-                                       .min_groups = GROUPS,
+                                       .groups = groups,
+                                       .min_groups = groups,
                                        .ttl_ns = 600 * SECONDS}};
         assert_int_equal(pthread_create(&b.thread, NULL, run_draw, &b), 0);
-        while (info_of(t).consumers[0].drawn < (uint64_t)GROUPS * ((uint64_t)round + 1))
-            continue;
+        while (info_of(t).consumers[0].drawn < (uint64_t)groups * ((uint64_t)round + 1))
+            (void)usleep(200);
         rp_cancel_fire(cancel);
         assert_int_equal(pthread_join(b.thread, NULL), 0);
         rp_cancel_free(cancel);
         if (b.status == RP_OK) end_lease(t, RP_ROLLOUTS_RELEASE, b.call.draw);
     }
-    drawn = draw(t, GROUPS);
+    drawn = draw(t, groups);
     end_lease(t, RP_ROLLOUTS_ACK, drawn);
     assert_int_equal(info_of(t).expired_leases, 0);
     drop(t);

@@ -361,7 +361,7 @@ static void an_episode_ends_with_or_without_its_history(rp_test_transport *t)
     RP_TEST_EXPECT_INTS(t, &out[0], 0, 0, 1, 2);
     RP_TEST_EXPECT_INTS(t, &out[1], 0, 0, 1, 2, 3, 4, 5);
     {
-        const rp_slice *s = rp_trajectory_slices(out[1].trajectory, 0).slices;
+        const rp_chunk_slice *s = rp_trajectory_slices(out[1].trajectory, 0).slices;
         size_t last = rp_trajectory_get_column(out[1].trajectory, 0).slice_count - 1;
         const rp_chunk_origin *a = rp_chunk_get_origin(s[0].chunk);
         const rp_chunk_origin *b = rp_chunk_get_origin(s[last].chunk);

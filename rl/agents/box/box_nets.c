@@ -8,6 +8,7 @@
 #include "agents/box/box_head.h"
 #include "agents/setting_value.h"
 #include "error/fail.h"
+#include "error/unfit.h"
 #include "reprise/rl/onnx.h"
 
 static_assert(sizeof(rp_real) == sizeof(float), "actions are what the policy computes");
@@ -32,12 +33,14 @@ static rp_status check_spec(const rp_box_making *m, size_t *numbers, rp_error *e
     const char *agent = m->shape->table()->agent;
     const rp_env_spec *spec = m->spec;
     size_t count = 1;
+    char others[128];
 
     if (spec->action_kind != RP_ACTION_BOX)
         return rp_rl_fail(err, RP_INVALID,
                           "%s: needs continuous actions, and the environment has %d discrete "
-                          "ones",
-                          agent, (int)spec->action_count);
+                          "ones%s",
+                          agent, (int)spec->action_count,
+                          rp_envs_text(RP_ACTION_BOX, others, sizeof others));
     for (size_t i = 0; i < spec->action_size; i++)
         if (!isfinite(spec->action_low[i]) || !isfinite(spec->action_high[i]) ||
             spec->action_low[i] >= spec->action_high[i])

@@ -260,8 +260,9 @@ void rp_alter_changes(rp_text_buffer *out, const rp_alter_report *r)
         r->after->max_times_sampled != r->before->max_times_sampled)
         rp_text_buffer_format(out,
                               "  items that were sampled %" PRId32
-                              " times or more leave after their next sample\n",
-                              r->after->max_times_sampled);
+                              " time%s or more leave after their next sample\n",
+                              r->after->max_times_sampled,
+                              r->after->max_times_sampled == 1 ? "" : "s");
     if (!concerns_limiter(r)) return;
     (void)insert_state(out, r->after);
     if (is_for_ever(r->after))
@@ -297,7 +298,9 @@ bool rp_alter_is_same(const rp_alter_report *r)
 {
     char room[2][VALUE_BYTES];
     const char *values[2];
-    bool is_same = (r->given & RP_ALTERED_RECENTER) == 0;
+    const rp_limiter_options *l = &r->after->limiter;
+    bool has_middle = !rp_limiter_unbounded(l->min_diff) && !rp_limiter_unbounded(l->max_diff);
+    bool is_same = (r->given & RP_ALTERED_RECENTER) == 0 || !has_middle;
 
     for (int i = 0; i < FIELDS && is_same; i++) is_same = !values_of(r, i, values, room);
     return is_same;
@@ -309,7 +312,8 @@ static void warn_same(rp_text_buffer *out, const rp_alter_report *r)
     const char *values[2], *comma = "nothing has changed: ";
     char room[2][VALUE_BYTES];
 
-    if (!rp_alter_is_same(r)) return;
+    /* warn_free() says that --recenter alone had no effect. */
+    if (!rp_alter_is_same(r) || r->given == RP_ALTERED_RECENTER) return;
     for (int i = 0; i < FIELDS; i++) {
         if ((r->given & field_options[i]) == 0) continue;
         (void)values_of(r, i, values, room);
@@ -395,6 +399,30 @@ static void warn_still(rp_text_buffer *out, const rp_alter_report *r)
     rp_text_buffer_put(out, "\n");
 }
 
+/* Warns if a larger max_size has no effect on inserts, because max_diff makes them wait before
+ * the table has that many items. */
+static void warn_full(rp_text_buffer *out, const rp_alter_report *r)
+{
+    const rp_table_info *t = r->after;
+    const rp_limiter_options *l = &t->limiter;
+    bool is_queue = l->samples_per_insert == 1 && l->min_diff == 0 && t->max_times_sampled == 1;
+    bool waits = !may_insert(t, l), larger = t->max_size > r->before->max_size;
+    char bound[VALUE_BYTES];
+
+    if ((r->given & RP_ALTERED_MAX_SIZE) == 0 || (double)t->max_size <= l->max_diff) return;
+    if ((r->given & (RP_ALTERED_MAX_DIFF | RP_ALTERED_ERROR_BUFFER)) != 0) return;
+    if (!is_queue && (!waits || !larger || may_insert(r->before, &r->before->limiter))) return;
+    rp_text_buffer_format(out, "inserts %s as before, because of max_diff %s; ",
+                          waits ? "wait" : "will wait",
+                          rp_decimal_text(l->max_diff, bound, sizeof bound));
+    rp_text_buffer_put(out, "reprise tables alter ");
+    rp_text_buffer_put_word(out, t->name);
+    rp_text_buffer_format(out, " --max-diff %.0f would let %s\n",
+                          is_queue ? (double)t->max_size
+                                   : ceil(t->limiter_diff + l->samples_per_insert),
+                          is_queue ? "them fill the table" : "one proceed");
+}
+
 void rp_alter_warnings(rp_text_buffer *out, const rp_alter_report *r)
 {
     const rp_table_info *t = r->after;
@@ -402,6 +430,7 @@ void rp_alter_warnings(rp_text_buffer *out, const rp_alter_report *r)
     warn_same(out, r);
     warn_free(out, r);
     warn_still(out, r);
+    warn_full(out, r);
     if (t->max_bytes > 0 && r->before->size > 0 &&
         r->before->bytes / (uint64_t)r->before->size > t->max_bytes) {
         char item[VALUE_BYTES], bound[VALUE_BYTES];
@@ -414,4 +443,32 @@ void rp_alter_warnings(rp_text_buffer *out, const rp_alter_report *r)
     if (!is_for_ever(t)) return;
     rp_text_buffer_put(out, "samples will wait for ever: ");
     put_for_ever(out, t);
+}
+
+void rp_alter_warnings_print(const rp_text_buffer *warnings, const char *command)
+{
+    const char *at = rp_text_buffer_text(warnings);
+
+    (void)fflush(stdout);
+    while (*at != '\0') {
+        size_t length = strcspn(at, "\n");
+
+        (void)fprintf(stderr, "reprise %s: warning: %.*s\n", command, (int)length, at);
+        at += length + (at[length] == '\n');
+    }
+}
+
+void rp_alter_warnings_json(rp_text_buffer *out, const rp_text_buffer *warnings)
+{
+    const char *at = rp_text_buffer_text(warnings);
+
+    rp_json_key(out, "warnings");
+    rp_json_open(out, '[');
+    while (*at != '\0') {
+        size_t length = strcspn(at, "\n");
+
+        rp_json_put_string(out, at, length);
+        at += length + (at[length] == '\n');
+    }
+    rp_json_close(out, ']');
 }

@@ -29,7 +29,8 @@ typedef struct rp_alter_report {
     uint32_t given; /* flags of rp_alter_option */
 } rp_alter_report;
 
-/* Returns true if no value has changed and the limiter was not recentred. */
+/* Returns true if no value has changed and the limiter was not recentred. Without both bounds
+ * it cannot be. */
 bool rp_alter_is_same(const rp_alter_report *report);
 
 /* Writes a line for each value that has changed. If an option of the rate limiter was given,
@@ -44,6 +45,11 @@ void rp_alter_changes_json(rp_text_buffer *out, const rp_alter_report *report);
 /* Writes one-line warnings: for each option without effect, with a command line that would have
  * the effect, and for a rate limiter that makes inserts or samples wait for ever. */
 void rp_alter_warnings(rp_text_buffer *out, const rp_alter_report *report);
+
+/* Print these warnings on the standard error stream for a command, or write them as a member of
+ * a JSON object: "warnings". */
+void rp_alter_warnings_print(const rp_text_buffer *warnings, const char *command);
+void rp_alter_warnings_json(rp_text_buffer *out, const rp_text_buffer *warnings);
 
 /* Writes a line for each of inserts and samples that have to wait: what they wait for. */
 void rp_limiter_waits(rp_text_buffer *out, const rp_table_info *info);

@@ -13,7 +13,16 @@
 #include "cli/commands/remote.h"
 #include "cli/text/units.h"
 
-enum { MAX_LIST = 16, MAX_TABLES = 16, NAME_BYTES = 40, MAX_SECONDS = 3600, SETUP_CLIENTS = 4 };
+enum {
+    MAX_LIST = 16,
+    MAX_TABLES = 16,
+    NAME_BYTES = 40,
+    LEAST_MS = 10, /* of a point: in less time its rate is chance */
+    MAX_SECONDS = 3600,
+    SETUP_CLIENTS = 4,
+    DROP_MS = 5000,           /* to drop the tables of a curve, at most */
+    LOAD_CALL_MS = 60 * 1000, /* timeout of a call of the load, without --timeout */
+};
 
 typedef enum option {
     FIGURE,
@@ -37,7 +46,8 @@ static const rp_option options[OPTIONS] = {
                   NULL, NULL},
     [TABLES] = {"tables", "N,N,...", "numbers of tables of figure 7 (1,2,4,8)", false, NULL,
                 NULL},
-    [SECONDS] = {"seconds", "X", "time to measure each point (1)", false, NULL, NULL},
+    [SECONDS] = {"seconds", "X", "time to measure each point, at least 0.01 (1)", false, NULL,
+                 NULL},
     [FILL] = {"fill", "SIZE", "bytes that the tables hold (512MiB)", false, NULL, NULL},
     [QUICK] = {"quick", NULL, "fewer and shorter points, for a first look", false, NULL, NULL},
     [CSV] = {"csv", "FILE", "write the rows to FILE, not to standard output", false, NULL,
@@ -78,6 +88,7 @@ typedef struct bench {
     const char *csv_path, *svg_path;
     rp_bench_row *rows; /* in the arena */
     size_t row_count, row_capacity;
+    size_t made; /* tables of the curve that were made: only these are dropped */
     char names[MAX_TABLES][NAME_BYTES];
     const char *name_list[MAX_TABLES];
 } bench;
@@ -145,8 +156,11 @@ static rp_status read_options(bench *b, rp_problem *problem)
         st = rp_setting_duration(&value, 1000, MAX_SECONDS * 1000, &b->measure_ms, problem);
     if (st == RP_OK && rp_remote_setting(&b->r, FILL, &value))
         st = rp_setting_size(&value, 0, &b->fill, problem);
-    if (st == RP_OK && b->measure_ms < 1)
-        st = rp_problem_set(problem, NULL, "--seconds: expected more than 0");
+    if (st == RP_OK && b->measure_ms < LEAST_MS)
+        st = rp_problem_set(problem, NULL,
+                            "--seconds: expected at least %g, got '%.40s': a rate that is "
+                            "measured in less time means nothing",
+                            LEAST_MS / 1000.0, rp_flags_get(b->r.flags, SECONDS));
     for (size_t i = 0; i < b->payloads.count && st == RP_OK; i++)
         if (b->payloads.values[i] % 4 != 0)
             st = rp_problem_set(problem, NULL, "--payloads: expected multiples of 4, got %lld",
@@ -159,6 +173,7 @@ static rp_status make_tables(bench *b, size_t count, size_t payload, rp_error *e
     rp_status st = RP_OK;
 
     assert(count >= 1 && count <= MAX_TABLES && payload > 0);
+    b->made = 0;
     for (size_t i = 0; i < count && st == RP_OK; i++) {
         rp_table_options o = {
             .name = b->names[i],
@@ -171,16 +186,31 @@ static rp_status make_tables(bench *b, size_t count, size_t payload, rp_error *e
         (void)snprintf(b->names[i], sizeof b->names[i], "reprise-bench-%zu", i);
         b->name_list[i] = b->names[i];
         st = rp_client_create_table(b->r.client, &o, rp_remote_wait(&b->r), err);
+        b->made += st == RP_OK;
     }
     rp_remote_rest(&b->r);
     return st;
 }
 
-static void drop_tables(bench *b, size_t count)
+/* Drops the tables of the curve, all within the timeout of one call. */
+static void drop_tables(bench *b)
 {
+    bool is_short = b->r.timeout_ms > 0 && b->r.timeout_ms < DROP_MS;
     /* Without the cancel token, since this runs after Ctrl-C too. */
-    for (size_t i = 0; i < count; i++)
-        (void)!rp_client_drop_table(b->r.client, b->names[i], rp_wait_ms(5000), NULL);
+    const rp_wait wait = rp_wait_ms(is_short ? b->r.timeout_ms : DROP_MS);
+    size_t dropped = 0;
+    rp_error err = {0};
+
+    for (size_t i = 0; i < b->made; i++)
+        dropped += rp_client_drop_table(b->r.client, b->names[i], wait, &err) == RP_OK;
+    if (dropped == b->made) return;
+    (void)fflush(stdout);
+    (void)fprintf(stderr,
+                  "reprise bench: warning: %zu of its table%s %s not dropped: %s; reprise "
+                  "tables drop drops %s, the names begin with reprise-bench-\n",
+                  b->made - dropped, rp_plural(b->made),
+                  b->made - dropped == 1 ? "was" : "were", err.text,
+                  b->made - dropped == 1 ? "it" : "them");
 }
 
 static int put_row(bench *b, const rp_bench_row *row)
@@ -233,6 +263,9 @@ static int curve(bench *b, int figure, size_t payload, size_t tables)
         .table_count = tables,
         .payload = payload,
         .clients = SETUP_CLIENTS,
+        .call_ms = rp_flags_get(b->r.flags, b->r.own + RP_REMOTE_TIMEOUT) != NULL
+                       ? b->r.timeout_ms
+                       : LOAD_CALL_MS,
         .most = (int64_t)(b->fill / payload) + 1,
         .interrupted = &b->r.interrupts.number,
     };
@@ -255,7 +288,7 @@ static int curve(bench *b, int figure, size_t payload, size_t tables)
             status = put_row(b, &(rp_bench_row){figure, payload, tables, o.clients, rate});
     }
     if (st != RP_OK) status = rp_remote_fail(&b->r, st, &err);
-    drop_tables(b, tables);
+    drop_tables(b);
     return status;
 }
 
@@ -376,6 +409,6 @@ const rp_command rp_bench_command = {
     .examples = examples,
     .options = options,
     .option_count = OPTIONS,
-    .shared = &rp_remote_options,
+    .shared = &rp_remote_bench_options,
     .run = run,
 };

@@ -22,7 +22,7 @@ enum {
     IN_FLIGHT = 200, /* items that a writer may have unconfirmed */
     STACK_BYTES = 512 * 1024,
     TICK_MS = 20,
-    CALL_MS = 60 * 1000, /* timeout of a call */
+    FILL_MS = 600 * 1000, /* to insert all items, at most */
     CACHE_LINE = 64,
 };
 
@@ -48,7 +48,7 @@ struct load {
 
 static rp_wait wait_of(const load *l)
 {
-    rp_wait wait = rp_wait_ms(CALL_MS);
+    rp_wait wait = l->o->call_ms > 0 ? rp_wait_ms(l->o->call_ms) : rp_wait_forever();
 
     wait.cancel = l->stop;
     return wait;
@@ -193,7 +193,7 @@ static rp_status measure(load *l, loader *loaders, double *items_per_s, rp_error
 
     if (st != RP_OK) atomic_store(&l->failed, true);
     if (l->o->most > 0) {
-        rest(l, CALL_MS * 10LL); /* until all items are inserted */
+        rest(l, FILL_MS); /* until all items are inserted */
     } else {
         rest(l, l->o->warm_ms);
         begin_ns = rp_now_ns();

@@ -18,6 +18,7 @@ typedef struct rp_load_options {
     size_t table_count;
     size_t payload;                /* size of an item in bytes, a multiple of 4 */
     size_t clients;                /* 1 to RP_LOAD_MAX_CLIENTS */
+    int64_t call_ms;               /* timeout of a call; 0: none */
     int64_t warm_ms, measure_ms;   /* time before the measurement; time of the measurement */
     int64_t most;                  /* the most items to insert; 0: no limit */
     const atomic_int *interrupted; /* the run ends when this is not 0 */

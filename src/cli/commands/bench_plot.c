@@ -205,7 +205,7 @@ static void axes(rp_text_buffer *out, const panel *p)
         value = p->step > 0 ? value + p->step : value * factor;
     }
     while (s + 1 < sizeof steps / sizeof steps[0] && p->most / steps[s] > 5) s++;
-    for (size_t clients = 0; clients <= p->most; clients += steps[s])
+    for (size_t clients = steps[s]; clients <= p->most; clients += steps[s]) /* none has 0 */
         rp_text_buffer_format(out, "<text x=\"%.1f\" y=\"%.0f\" class=\"along\">%zu</text>\n",
                               x_of(p, (double)clients), bottom + 16, clients);
     rp_text_buffer_format(out, "<text x=\"%.0f\" y=\"%.0f\" class=\"along\">clients</text>\n",

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/data_print.h"
@@ -69,6 +70,30 @@ typedef struct data {
     uint64_t rows;
 } data;
 
+/* Returns advice for a source that is not there or has not what it should, or NULL. */
+static const char *source_hint(const data *d, const char *text_)
+{
+    bool is_reverb = rp_flags_get(d->flags, FROM) != NULL; /* convert --from reverb */
+    char manifests[4096];
+
+    if (strstr(text_, "to make it in") != NULL) return "make that directory first";
+    if (strstr(text_, "no such directory") == NULL &&
+        strstr(text_, "not a directory") == NULL &&
+        strstr(text_, "no data of reprise") == NULL &&
+        strstr(text_, "no checkpoint of dm-reverb") == NULL &&
+        strstr(text_, "no checkpoint in this directory") == NULL)
+        return NULL;
+    (void)snprintf(manifests, sizeof manifests, "%s/manifest", d->flags->words[1]);
+    if (is_reverb && access(manifests, F_OK) == 0)
+        return "it has data of reprise, which --to reverb converts";
+    if (is_reverb) return "give a checkpoint of dm-reverb, or the folder of its checkpoints";
+    if (rp_flags_get(d->flags, TO) != NULL)
+        return "give the directory of reprise serve --data; --from reverb converts a "
+               "checkpoint "
+               "of dm-reverb";
+    return "give the directory of reprise serve --data";
+}
+
 /* Returns advice for an error, or NULL. */
 static const char *hint(const data *d, rp_status st, const char *text_)
 {
@@ -79,11 +104,11 @@ static const char *hint(const data *d, rp_status st, const char *text_)
             return "reprise data salvage copies what can be read to a new directory";
         return NULL;
     case RP_NOT_FOUND:
+        if (strstr(text_, "has no table") != NULL && strstr(text_, " more") == NULL)
+            return NULL; /* all are named */
         if (strstr(text_, "has no table") != NULL)
             return "reprise data dump DIR --items 0 lists the tables";
-        if (strstr(text_, "no such directory") != NULL ||
-            strstr(text_, "no data of reprise") != NULL)
-            return "give the directory of reprise serve --data";
+        if (source_hint(d, text_) != NULL) return source_hint(d, text_);
         return "reprise data list DIR shows what is there";
     case RP_EXISTS: return "name a directory that is not there yet";
     case RP_NO_RESOURCE: return "this needs memory and disk for all of the data";
@@ -311,8 +336,10 @@ static int run_dump(data *d)
     warn_if_locked(o.directory);
     st = rp_data_dump(&o, &err);
     status = print(d, EXIT_SUCCESS);
-    if (st != RP_OK) return fail(d, st, &err);
-    if (o.checkpoint == 0) tell_journal(d);
+    if (st != RP_OK) status = fail(d, st, &err);
+    /* A table that is missing may be in the journal only. */
+    if (o.checkpoint == 0 && (st == RP_OK || strstr(err.text, "has no table") != NULL))
+        tell_journal(d);
     return status;
 }
 
@@ -406,12 +433,14 @@ static const struct {
     size_t words;     /* after the name */
     uint32_t options; /* a bit for each allowed option, besides --json and --quiet */
     int (*run)(data *d);
+    const char *usage; /* the arguments in words */
 } actions[] = {
-    {"list", 1, 0, run_list},
-    {"verify", 1, 0, run_verify},
-    {"dump", 1, 1u << CHECKPOINT | 1u << TABLE | 1u << ITEMS, run_dump},
-    {"salvage", 2, 0, run_salvage},
-    {"convert", 2, 1u << FROM | 1u << TO, run_convert},
+    {"list", 1, 0, run_list, "DIR"},
+    {"verify", 1, 0, run_verify, "DIR"},
+    {"dump", 1, 1u << CHECKPOINT | 1u << TABLE | 1u << ITEMS, run_dump, "DIR"},
+    {"salvage", 2, 0, run_salvage, "DIR and NEW, a directory that is not there yet"},
+    {"convert", 2, 1u << FROM | 1u << TO, run_convert,
+     "--from reverb PATH DIR, or --to reverb DIR PATH"},
 };
 
 static bool is_on(const rp_flags *flags, option o)
@@ -425,9 +454,14 @@ static int run_action(data *d, size_t action)
     const uint32_t takes = actions[action].options | 1u << JSON | 1u << QUIET;
 
     static_assert(OPTIONS <= 32, "`takes` has a bit for each option");
-    if (d->flags->word_count != 1 + actions[action].words)
-        return misuse("%s: wrong number of arguments; reprise data --help lists them",
-                      actions[action].name);
+    if (d->flags->word_count != 1 + actions[action].words) {
+        rp_problem problem;
+
+        (void)rp_problem_set(&problem, NULL, "%s: takes %s, got %zu argument%s",
+                             actions[action].name, actions[action].usage,
+                             d->flags->word_count - 1, rp_plural(d->flags->word_count - 1));
+        return misuse("%s", problem.text);
+    }
     for (size_t i = 0; i < d->flags->count; i++) {
         size_t o = d->flags->list[i].option;
         rp_problem problem;

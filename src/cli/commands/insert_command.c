@@ -160,11 +160,11 @@ static uint64_t confirmed(const insertion *in)
  * its text, but the next flush succeeds. */
 static rp_status flush(insertion *in, rp_error *err)
 {
-    rp_slices slices = rp_slices_begin(&in->r);
+    rp_wait_slices slices = rp_wait_slices_begin(&in->r);
     rp_status st;
 
-    do st = rp_trajectory_writer_flush(in->writer, 0, rp_slices_wait(&slices), err);
-    while (rp_slices_again(&slices, st, err));
+    do st = rp_trajectory_writer_flush(in->writer, 0, rp_wait_slices_next(&slices), err);
+    while (rp_wait_slices_again(&slices, st, err));
     return st == RP_OK && confirmed(in) < in->inserted ? RP_DEADLINE : st;
 }
 
@@ -182,14 +182,14 @@ static void keep_key(insertion *in, uint64_t key)
 /* Creates an item, as soon as the writer has room for one more. */
 static rp_status create(insertion *in, const rp_new_item *item, rp_error *err)
 {
-    rp_slices slices = rp_slices_begin(&in->r);
+    rp_wait_slices slices = rp_wait_slices_begin(&in->r);
     uint64_t key = 0;
     rp_status st;
 
     do
-        st = rp_trajectory_writer_create_item(in->writer, item, rp_slices_wait(&slices), &key,
-                                              err);
-    while (rp_slices_again(&slices, st, err));
+        st = rp_trajectory_writer_create_item(in->writer, item, rp_wait_slices_next(&slices),
+                                              &key, err);
+    while (rp_wait_slices_again(&slices, st, err));
     if (st == RP_OK) keep_key(in, key);
     return st;
 }

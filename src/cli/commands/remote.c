@@ -18,28 +18,40 @@ enum {
 
 static const char default_server[] = "localhost:8000";
 
-static const rp_option remote_list[RP_REMOTE_OPTIONS] = {
-    [RP_REMOTE_SERVER] = {"server", "ADDR[,ADDR...]",
-                          "host:port or unix:/path; several are shards (localhost:8000)", false,
-                          "Server", NULL},
-    [RP_REMOTE_TOKEN] = {"token", "TEXT",
-                         "bearer token; other users can see it in the process list", false,
-                         NULL, NULL},
-    [RP_REMOTE_TOKEN_FILE] = {"token-file", "FILE", "read the token from a file", false, NULL,
-                              NULL},
-    [RP_REMOTE_TLS] = {"tls", NULL, "use TLS, trust the system's certificates", false, NULL,
-                       NULL},
-    [RP_REMOTE_CA] = {"ca", "FILE", "use TLS, trust these certificates, PEM", false, NULL,
-                      NULL},
-    [RP_REMOTE_CERT] = {"cert", "FILE", "client certificate, PEM", false, NULL, NULL},
-    [RP_REMOTE_KEY] = {"key", "FILE", "its private key, PEM", false, NULL, NULL},
-    [RP_REMOTE_TIMEOUT] = {"timeout", "SECONDS",
-                           "how long to wait for a response (10; 0: no limit)", false, NULL,
-                           NULL},
-    [RP_REMOTE_JSON] = {"json", NULL, "print JSON, for programs", false, NULL, NULL},
-};
+/* The shared options. `server` is the help of --server. */
+#define REMOTE_LIST(server)                                                                    \
+    {                                                                                          \
+        [RP_REMOTE_SERVER] = {"server", "ADDR[,ADDR...]", server, false, "Server", NULL},      \
+        [RP_REMOTE_TOKEN] = {"token",                                                          \
+                             "TEXT",                                                           \
+                             "bearer token; other users can see it in the process list",       \
+                             false,                                                            \
+                             NULL,                                                             \
+                             NULL},                                                            \
+        [RP_REMOTE_TOKEN_FILE] = {"token-file", "FILE", "read the token from a file",          \
+                                  false,        NULL,   NULL},                                 \
+        [RP_REMOTE_TLS] = {"tls", NULL, "use TLS, trust the system's certificates",            \
+                           false, NULL, NULL},                                                 \
+        [RP_REMOTE_CA] = {"ca",  "FILE", "use TLS, trust these certificates, PEM",             \
+                          false, NULL,   NULL},                                                \
+        [RP_REMOTE_CERT] = {"cert", "FILE", "client certificate, PEM", false, NULL, NULL},     \
+        [RP_REMOTE_KEY] = {"key", "FILE", "its private key, PEM", false, NULL, NULL},          \
+        [RP_REMOTE_TIMEOUT] = {"timeout",                                                      \
+                               "SECONDS",                                                      \
+                               "how long to wait for a response (10; 0: no limit)",            \
+                               false,                                                          \
+                               NULL,                                                           \
+                               NULL},                                                          \
+        [RP_REMOTE_JSON] = {"json", NULL, "print JSON, for programs", false, NULL, NULL},      \
+    }
+
+static const rp_option remote_list[RP_REMOTE_OPTIONS] =
+    REMOTE_LIST("host:port or unix:/path; several are shards (localhost:8000)");
+static const rp_option bench_list[RP_REMOTE_OPTIONS] =
+    REMOTE_LIST("measure this server; without it, bench starts one of its own");
 
 const rp_options rp_remote_options = {remote_list, RP_REMOTE_OPTIONS};
+const rp_options rp_remote_bench_options = {bench_list, RP_REMOTE_OPTIONS};
 
 /* Returns the value of a shared option, or NULL. */
 static const char *shared(const rp_remote *r, rp_remote_option option)
@@ -95,8 +107,17 @@ static rp_status read_timeout(rp_remote *r, rp_problem *problem)
     rp_setting value = {.key = "--timeout", .text = shared(r, RP_REMOTE_TIMEOUT)};
 
     r->timeout_ms = DEFAULT_TIMEOUT_MS;
-    if (value.text == NULL) return RP_OK;
-    return rp_setting_duration(&value, 1000, MAX_TIMEOUT_MS, &r->timeout_ms, problem);
+    if (value.text != NULL &&
+        rp_setting_duration(&value, 1000, MAX_TIMEOUT_MS, &r->timeout_ms, problem) != RP_OK)
+        return RP_INVALID;
+    /* An attempt to connect may take the whole wait; a shorter wait ends it anyway. Without a
+     * limit, a shard that accepts connections and says nothing must not hold up the others. */
+    if (r->timeout_ms == 0 && strchr(r->addresses, ',') == NULL &&
+        strncmp(r->addresses, "dns:", 4) != 0)
+        r->options.connect_timeout_ms = MAX_TIMEOUT_MS;
+    else if (r->timeout_ms > DEFAULT_TIMEOUT_MS)
+        r->options.connect_timeout_ms = r->timeout_ms;
+    return RP_OK;
 }
 
 const char *rp_environment_token(void)
@@ -141,7 +162,8 @@ int rp_remote_open(rp_remote *r, const rp_command *command, const rp_flags *flag
 {
     rp_problem problem;
 
-    assert(command->shared == &rp_remote_options);
+    assert(command->shared == &rp_remote_options ||
+           command->shared == &rp_remote_bench_options);
     *r = (rp_remote){.command = command, .flags = flags, .own = command->option_count};
     rp_arena_init(&r->arena, NULL);
     return read_options(r, &problem) == RP_OK ? 0 : rp_remote_misuse(r, &problem);
@@ -188,23 +210,23 @@ void rp_remote_rest(const rp_remote *r)
     rp_patience_end(r->patience);
 }
 
-rp_slices rp_slices_begin(const rp_remote *r)
+rp_wait_slices rp_wait_slices_begin(const rp_remote *r)
 {
     int64_t now_ns = rp_now_ns(), first_ns = RP_PATIENCE_MS * INT64_C(1000000);
-    rp_slices slices = {r, now_ns, RP_FOREVER, now_ns + first_ns};
+    rp_wait_slices slices = {r, now_ns, RP_FOREVER, now_ns + first_ns};
 
     rp_remote_rest(r);
     if (r->timeout_ms > 0) slices.until_ns = rp_wait_ms(r->timeout_ms).until_ns;
     return slices;
 }
 
-rp_wait rp_slices_wait(const rp_slices *s)
+rp_wait rp_wait_slices_next(const rp_wait_slices *s)
 {
     return (rp_wait){s->next_ns < s->until_ns ? s->next_ns : s->until_ns,
                      s->remote->interrupts.cancel};
 }
 
-bool rp_slices_again(rp_slices *s, rp_status st, const rp_error *err)
+bool rp_wait_slices_again(rp_wait_slices *s, rp_status st, const rp_error *err)
 {
     static const char *const starts[] = {"came in time: ", "the deadline passed: "};
     const char *what = err->text;
@@ -239,6 +261,7 @@ static const char *unavailable_hint(const char *text)
         {"unable to get local issuer", "--ca FILE trusts the authority in FILE"},
         {"mismatch", "--server has to be a name or address for which the certificate was made"},
         {"has expired", "the server needs a new certificate"},
+        {"is loading its data", "repeat the command when it has loaded its data"},
         {"Connection refused", "reprise serve starts a server, --server names another"},
         {"No such file",
          "reprise serve --listen starts a server there, --server names another"},
@@ -261,6 +284,17 @@ static const char *token_hint(const char *text)
     return "give a token with --token-file FILE";
 }
 
+/* Returns advice for a call that a bound has refused, or NULL if the text has it. */
+static const char *no_resource_hint(const char *text)
+{
+    if (strstr(text, "of the whole table") != NULL)
+        return "insert smaller items, or raise it: reprise tables alter TABLE --max-bytes SIZE";
+    if (strstr(text, "of all tables together") != NULL)
+        return "insert smaller items, or start the server with a larger --max-bytes";
+    if (strstr(text, "all tables together take") != NULL) return NULL;
+    return "request less, or raise the limits of the server";
+}
+
 const char *rp_status_hint(rp_status st, const char *text)
 {
     switch (st) {
@@ -280,7 +314,7 @@ const char *rp_status_hint(rp_status st, const char *text)
     case RP_UNAUTHENTICATED: return token_hint(text);
     case RP_DENIED: return "the call needs a token with another role";
     case RP_UNIMPLEMENTED: return "only a reprise server can do that, not Reverb's";
-    case RP_NO_RESOURCE: return "request less, or raise the limits of the server";
+    case RP_NO_RESOURCE: return no_resource_hint(text);
     default: return NULL;
     }
 }

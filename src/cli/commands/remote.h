@@ -34,6 +34,7 @@ typedef enum rp_remote_option {
 } rp_remote_option;
 
 extern const rp_options rp_remote_options;
+extern const rp_options rp_remote_bench_options; /* without --server it starts a server */
 
 /* A run of such a command. */
 typedef struct rp_remote {
@@ -69,17 +70,17 @@ void rp_remote_rest(const rp_remote *remote);
 /* A long wait in slices, for calls that can be repeated after RP_DEADLINE and whose error text
  * says what they wait for. After each slice, that text is printed for the user:
  *
- *   rp_slices slices = rp_slices_begin(remote);
- *   do st = call(rp_slices_wait(&slices), &err);
- *   while (rp_slices_again(&slices, st, &err)); */
-typedef struct rp_slices {
+ *   rp_wait_slices slices = rp_wait_slices_begin(remote);
+ *   do st = call(rp_wait_slices_next(&slices), &err);
+ *   while (rp_wait_slices_again(&slices, st, &err)); */
+typedef struct rp_wait_slices {
     const rp_remote *remote;
     int64_t since_ns, until_ns, next_ns; /* begin and end of the wait; end of the slice */
-} rp_slices;
+} rp_wait_slices;
 
-rp_slices rp_slices_begin(const rp_remote *remote);
-rp_wait rp_slices_wait(const rp_slices *slices);
-bool rp_slices_again(rp_slices *slices, rp_status st, const rp_error *err);
+rp_wait_slices rp_wait_slices_begin(const rp_remote *remote);
+rp_wait rp_wait_slices_next(const rp_wait_slices *slices);
+bool rp_wait_slices_again(rp_wait_slices *slices, rp_status st, const rp_error *err);
 
 /* Returns true if a switch is on. `option` is an index for rp_command_option(). */
 bool rp_remote_switch(const rp_remote *remote, size_t option);

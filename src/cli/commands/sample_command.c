@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/remote.h"
@@ -42,7 +43,9 @@ static const rp_option options[OPTIONS] = {
 static const char text[] =
     "Sampling counts as that of any other sampler: it may remove items. --npy writes\n"
     "DIR/COLUMN.npy, and DIR/_key.npy, _priority.npy and _probability.npy with a number for\n"
-    "each item; reprise insert reads them back. --json prints a line for each item.\n";
+    "each item; reprise insert reads them back. --json prints a line for each item. Items "
+    "that\n"
+    "were drawn and cannot be written as .npy files are printed as --json prints them.\n";
 
 static const char *const examples[] = {
     "reprise sample replay",
@@ -56,6 +59,7 @@ typedef struct drawing {
     const char *table;
     int64_t count, elements;
     const char *folder; /* NULL: print */
+    bool made_folder;
     rp_table_list list;
     rp_sampler *sampler;
     rp_decoder *decoder;
@@ -148,12 +152,11 @@ out:
 /* Moves a sample to the list of kept samples. */
 static rp_status keep(drawing *d, rp_sample *sample)
 {
-    d->kept =
+    rp_sample *grown =
         rp_arena_grow(&d->r.arena, d->kept, d->kept_count, &d->kept_capacity, sizeof *d->kept);
-    if (d->kept == NULL) {
-        d->kept_count = 0;
-        return RP_NO_RESOURCE;
-    }
+
+    if (grown == NULL) return RP_NO_RESOURCE;
+    d->kept = grown;
     assert(d->kept_count < d->kept_capacity && sample->trajectory != NULL); /* K1 */
     d->kept[d->kept_count++] = *sample;
     sample->trajectory = NULL; /* moved (K1) */
@@ -163,11 +166,13 @@ static rp_status keep(drawing *d, rp_sample *sample)
 /* Waits for samples, and tells the user what the sampler waits for. */
 static rp_status next(drawing *d, rp_sample *samples, size_t room, size_t *count, rp_error *err)
 {
-    rp_slices slices = rp_slices_begin(&d->r);
+    rp_wait_slices slices = rp_wait_slices_begin(&d->r);
     rp_status st;
 
-    do st = rp_sampler_next(d->sampler, samples, room, count, rp_slices_wait(&slices), err);
-    while (rp_slices_again(&slices, st, err));
+    do
+        st = rp_sampler_next(d->sampler, samples, room, count, rp_wait_slices_next(&slices),
+                             err);
+    while (rp_wait_slices_again(&slices, st, err));
     return st;
 }
 
@@ -193,6 +198,28 @@ static rp_status draw(drawing *d, rp_error *err)
     return st;
 }
 
+/* Makes the folder, or finds that it can be written to: before the first draw, since sampling
+ * may remove items. */
+static rp_status make_folder(drawing *d, rp_error *err)
+{
+    struct stat is;
+    int failed = 0;
+
+    d->made_folder = mkdir(d->folder, 0777) == 0;
+    if (!d->made_folder && errno != EEXIST)
+        failed = errno;
+    else if (stat(d->folder, &is) != 0)
+        failed = errno;
+    else if (!S_ISDIR(is.st_mode))
+        failed = ENOTDIR;
+    else if (access(d->folder, W_OK | X_OK) != 0)
+        failed = errno;
+    if (failed == 0) return RP_OK;
+    (void)snprintf(err->text, sizeof err->text, "%.150s: %s; no item was drawn", d->folder,
+                   strerror(failed));
+    return RP_INVALID;
+}
+
 static rp_status start(drawing *d, rp_error *err)
 {
     rp_sampler_options o = {
@@ -205,6 +232,7 @@ static rp_status start(drawing *d, rp_error *err)
 
     if (st == RP_OK && rp_table_list_find(&d->list, d->table) == NULL)
         st = rp_table_list_missing(&d->list, d->table, err);
+    if (st == RP_OK && d->folder != NULL) st = make_folder(d, err);
     if (st == RP_OK) st = rp_decoder_new(rp_allocator_default(), CACHE_BYTES, &d->decoder);
     if (st == RP_OK) st = rp_sampler_new(d->r.client, &o, &d->sampler, err);
     return st;
@@ -249,8 +277,7 @@ static rp_status begin_file(const char *path, rp_dtype dtype, const rp_shape *it
     for (int32_t i = 0; i < item->rank; i++) shape.dims[i + 1] = item->dims[i];
     size = rp_npy_header(dtype, &shape, header);
     if (size == 0)
-        return rp_problem_set(problem, NULL,
-                              "%.500s: .npy files have no strings; --json prints them", path);
+        return rp_problem_set(problem, NULL, "%.500s: .npy files have no strings", path);
     assert(size <= RP_NPY_HEADER_BYTES);
     *out = fopen(path, "wbe");
     if (*out == NULL) return file_problem(path, problem);
@@ -278,11 +305,9 @@ static rp_status check_column(drawing *d, size_t column, const char *path, rp_pr
         rp_spec one = {.dtype = first.dtype, .shape = first.shape};
 
         if (c.dtype == first.dtype && rp_shape_equal(&c.shape, &first.shape)) continue;
-        return rp_problem_set(
-            problem, NULL,
-            "%.500s: item %zu is %s, the first %s; --json prints them as they "
-            "are",
-            path, i + 1, rp_spec_text(&other, a, sizeof a), rp_spec_text(&one, b, sizeof b));
+        return rp_problem_set(problem, NULL, "%.500s: item %zu is %s, the first %s", path,
+                              i + 1, rp_spec_text(&other, a, sizeof a),
+                              rp_spec_text(&one, b, sizeof b));
     }
     return RP_OK;
 }
@@ -342,19 +367,15 @@ static rp_status write_folder(drawing *d, rp_problem *problem)
                   "write_numbers() writes fields of 8 bytes");
     for (size_t i = 1; i < d->kept_count; i++)
         if (rp_trajectory_column_count(d->kept[i].trajectory) != columns)
-            return rp_problem_set(
-                problem, NULL,
-                "item %zu has %zu column%s, the first %zu; --json prints them "
-                "as they are",
-                i + 1, rp_trajectory_column_count(d->kept[i].trajectory),
-                rp_plural(rp_trajectory_column_count(d->kept[i].trajectory)), columns);
+            return rp_problem_set(problem, NULL, "item %zu has %zu column%s, the first %zu",
+                                  i + 1, rp_trajectory_column_count(d->kept[i].trajectory),
+                                  rp_plural(rp_trajectory_column_count(d->kept[i].trajectory)),
+                                  columns);
     for (size_t i = 0; i < columns && st == RP_OK; i++) {
         const char *path = file_of(d, column_name(d, &d->r.arena, i, columns));
 
         st = path != NULL ? check_column(d, i, path, problem) : rp_problem_memory(problem);
     }
-    if (st == RP_OK && mkdir(d->folder, 0777) != 0 && errno != EEXIST)
-        return file_problem(d->folder, problem);
     for (size_t i = 0; i < columns && st == RP_OK; i++) {
         const char *path = file_of(d, column_name(d, &d->r.arena, i, columns));
 
@@ -373,23 +394,49 @@ static rp_status write_folder(drawing *d, rp_problem *problem)
     return st;
 }
 
+/* Prints the items that could not be written, since the table may no longer have them. */
+static int print_kept(drawing *d, const rp_problem *why)
+{
+    rp_problem problem;
+    rp_error err = {0};
+
+    (void)rp_problem_set(&problem, NULL,
+                         "%.600s; the %zu item%s drawn, which the table may no longer have, "
+                         "%s printed to standard output as JSON lines",
+                         why->text, d->kept_count, rp_plural(d->kept_count),
+                         d->kept_count == 1 ? "is" : "are");
+    (void)rp_remote_problem(&d->r, &problem);
+    d->r.json = true;
+    for (size_t i = 0; i < d->kept_count; i++) {
+        rp_status st = print_item(d, &d->kept[i], &err);
+
+        if (st == RP_OK) continue;
+        (void)rp_problem_set(&problem, NULL, "item %llu cannot be printed: %.300s",
+                             (unsigned long long)d->kept[i].key,
+                             err.text[0] != '\0' ? err.text : rp_status_name(st));
+        (void)rp_remote_problem(&d->r, &problem);
+    }
+    return EXIT_FAILURE;
+}
+
 static int draw_all(drawing *d)
 {
     rp_problem problem;
+    int status = EXIT_SUCCESS;
     rp_error err = {0};
     char done[64];
     rp_status st = start(d, &err);
 
     if (st == RP_OK) st = draw(d, &err);
+    if (d->kept_count > 0 && write_folder(d, &problem) != RP_OK)
+        status = print_kept(d, &problem);
+    if (d->made_folder) (void)rmdir(d->folder); /* unless there are files in it */
     if (st != RP_OK && d->drawn > 0 && d->drawn < (size_t)d->count) {
         (void)snprintf(done, sizeof done, "after %zu of %lld items", d->drawn,
                        (long long)d->count);
         return rp_remote_fail_after(&d->r, done, st, &err);
     }
-    if (st != RP_OK) return rp_remote_fail(&d->r, st, &err);
-    if (d->folder != NULL && d->kept_count > 0 && write_folder(d, &problem) != RP_OK)
-        return rp_remote_problem(&d->r, &problem);
-    return EXIT_SUCCESS;
+    return st != RP_OK ? rp_remote_fail(&d->r, st, &err) : status;
 }
 
 static int run(const rp_flags *flags)

@@ -7,6 +7,7 @@
 #include "reprise/client.h"
 
 typedef struct rp_table_list {
+    rp_client *client; /* borrowed; NULL before the fetch */
     rp_client_tables *tables;
     const char *shards[RP_LISTED_SHARDS]; /* addresses */
     rp_client_durability *durability;
@@ -18,6 +19,9 @@ typedef struct rp_table_list {
  * rp_client_get_tables(). */
 RP_NODISCARD rp_status rp_table_list_fetch(rp_table_list *list, rp_client *client, rp_wait wait,
                                            rp_error *err);
+/* Does the same. RP_NOT_FOUND if no server has a table with that name. */
+RP_NODISCARD rp_status rp_table_list_fetch_named(rp_table_list *list, rp_client *client,
+                                                 const char *name, rp_wait wait, rp_error *err);
 void rp_table_list_deinit(rp_table_list *list);
 
 /* Returns the first table with that name, or NULL. */
@@ -27,7 +31,24 @@ const rp_client_table *rp_table_list_find(const rp_table_list *list, const char 
 const rp_client_table *rp_table_list_on_shard(const rp_table_list *list, const char *name,
                                               size_t shard);
 
-/* Writes an error with the unknown name and the names of all tables. Returns RP_NOT_FOUND. */
+/* Writes an error with the unknown name, and the table or the rollouts it may be meant for, or
+ * the names of all tables. Returns RP_NOT_FOUND. */
 rp_status rp_table_list_missing(const rp_table_list *list, const char *name, rp_error *err);
+
+/* RP_EXISTS: each server that can be reached has the table. If some do not, a table is created
+ * there, and an error names the others. */
+rp_status rp_table_list_check_absent(const rp_table_list *list, const char *name,
+                                     rp_error *err);
+
+/* Writes the table's name, and its shard if there are several. */
+void rp_table_list_put(rp_text_buffer *out, const rp_table_list *list,
+                       const rp_client_table *table);
+
+/* Returns true if an error of the client says that some servers have made a change and others
+ * have not. */
+bool rp_done_partly(const rp_error *err);
+/* Returns false if it says so, and the shard of a table is not one of those that have. */
+bool rp_table_list_done_on(const rp_table_list *list, const rp_client_table *table,
+                           const rp_error *err);
 
 #endif

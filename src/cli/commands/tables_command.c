@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `reprise tables`: each action is a function over one word, called for every word given. */
 #include <assert.h>
-#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,46 +8,33 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/remote.h"
 #include "cli/commands/table_list.h"
+#include "cli/commands/tables_inside.h"
 #include "cli/serve/table_spec.h"
 #include "cli/text/signature_spec.h"
+#include "reprise/printable.h"
 
-enum { MAX_ITEMS = 1 << 30, MAX_LIMIT = INT32_MAX };
-
-typedef enum option {
-    COLUMN,
-    MAX_SIZE,
-    MAX_BYTES,
-    MAX_TIMES_SAMPLED,
-    SAMPLES_PER_INSERT,
-    MIN_SIZE,
-    ERROR_BUFFER,
-    MIN_DIFF,
-    MAX_DIFF,
-    RECENTER,
-    INSERTS,
-    SAMPLES,
-    OPTIONS,
-} option;
-
-static const rp_option options[OPTIONS] = {
-    [COLUMN] = {"column", "NAME=SPEC", "a column, such as obs='float32 [?, 84]'", true,
-                "create", NULL},
-    [MAX_SIZE] = {"max-size", "N", "items, at most", false, "alter", NULL},
-    [MAX_BYTES] = {"max-bytes", "SIZE", "memory of its items (0: no limit)", false, NULL, NULL},
-    [MAX_TIMES_SAMPLED] = {"max-times-sampled", "N",
-                           "remove an item after N samples (0: no limit)", false, NULL, NULL},
-    [SAMPLES_PER_INSERT] = {"samples-per-insert", "X", "target of the rate limiter", false,
-                            NULL, NULL},
-    [MIN_SIZE] = {"min-size", "N", "items before the first sample", false, NULL, NULL},
-    [ERROR_BUFFER] = {"error-buffer", "X", "deviation from the target, in samples", false, NULL,
-                      NULL},
-    [MIN_DIFF] = {"min-diff", "X", "inserts * samples-per-insert - samples, at least", false,
-                  NULL, NULL},
-    [MAX_DIFF] = {"max-diff", "X", "the same, at most", false, NULL, NULL},
-    [RECENTER] = {"recenter", NULL, "reset the limiter to the middle of its bounds", false,
-                  NULL, NULL},
-    [INSERTS] = {"inserts", NULL, "inserts only", false, "pause and resume", NULL},
-    [SAMPLES] = {"samples", NULL, "samples only", false, NULL, NULL},
+static const rp_option options[RP_TABLES_OPTIONS] = {
+    [RP_TABLES_COLUMN] = {"column", "NAME=SPEC", "a column, such as obs='float32 [?, 84]'",
+                          true, "create", NULL},
+    [RP_TABLES_MAX_SIZE] = {"max-size", "N", "items, at most", false, "alter", NULL},
+    [RP_TABLES_MAX_BYTES] = {"max-bytes", "SIZE", "memory of its items (0: no limit)", false,
+                             NULL, NULL},
+    [RP_TABLES_MAX_TIMES_SAMPLED] = {"max-times-sampled", "N",
+                                     "remove an item after N samples (0: no limit)", false,
+                                     NULL, NULL},
+    [RP_TABLES_SAMPLES_PER_INSERT] = {"samples-per-insert", "X", "target of the rate limiter",
+                                      false, NULL, NULL},
+    [RP_TABLES_MIN_SIZE] = {"min-size", "N", "items before the first sample", false, NULL,
+                            NULL},
+    [RP_TABLES_ERROR_BUFFER] = {"error-buffer", "X", "deviation from the target, in samples",
+                                false, NULL, NULL},
+    [RP_TABLES_MIN_DIFF] = {"min-diff", "X", "inserts * samples-per-insert - samples, at least",
+                            false, NULL, NULL},
+    [RP_TABLES_MAX_DIFF] = {"max-diff", "X", "the same, at most", false, NULL, NULL},
+    [RP_TABLES_RECENTER] = {"recenter", NULL, "reset the limiter to the middle of its bounds",
+                            false, NULL, NULL},
+    [RP_TABLES_INSERTS] = {"inserts", NULL, "inserts only", false, "pause and resume", NULL},
+    [RP_TABLES_SAMPLES] = {"samples", NULL, "samples only", false, NULL, NULL},
 };
 
 static const char text[] =
@@ -76,9 +62,37 @@ static const char *const examples[] = {
     NULL,
 };
 
-/* Applies an action to one word and sets the name of its table; NULL: it has printed its result
- * itself. Returns 0, or prints an error and returns the exit status. */
+/* Functions as rp_tables_alter(). */
 typedef int (*action)(rp_remote *r, const char *word, const char **table);
+
+int rp_tables_fail(rp_remote *r, const char *name, const char *done, bool json, rp_status st,
+                   const rp_error *err)
+{
+    rp_text_buffer line = {0};
+    int status;
+
+    if (!rp_done_partly(err)) return rp_remote_fail(r, st, err);
+    if (json) {
+        rp_json_open(&line, '{');
+        rp_json_key(&line, "table");
+        rp_json_put_text(&line, name);
+        rp_json_key(&line, "done");
+        rp_json_put_text(&line, done);
+        rp_json_key(&line, "error");
+        rp_json_put_text(&line, err->text);
+        rp_unreachable_json(&line, r->change.list, r->change.count);
+        rp_json_close(&line, '}');
+        rp_text_buffer_put(&line, "\n");
+        (void)rp_remote_print(r, &line);
+        rp_text_buffer_clear(&line);
+    }
+    rp_text_buffer_format(&line, "%s ", r->flags->words[0]);
+    rp_text_buffer_put_safe(&line, name, strlen(name));
+    status = rp_remote_fail_after(r, rp_text_buffer_text(&line), st, err);
+    rp_text_buffer_deinit(&line);
+    return status == EXIT_FAILURE ? RP_TABLES_PARTLY
+                                  : status; /* else a signal ends the command */
+}
 
 static rp_status parse_columns(rp_remote *r, rp_signature **out, rp_problem *problem)
 {
@@ -91,7 +105,7 @@ static rp_status parse_columns(rp_remote *r, rp_signature **out, rp_problem *pro
         const char *value = r->flags->list[i].value, *equals;
         rp_spec spec;
 
-        if (r->flags->list[i].option != COLUMN) continue;
+        if (r->flags->list[i].option != RP_TABLES_COLUMN) continue;
         equals = strchr(value, '=');
         if (equals == NULL || equals == value)
             return rp_problem_set(problem, NULL, "--column %.100s: expected NAME=SPEC", value);
@@ -141,235 +155,10 @@ static int create(rp_remote *r, const char *word, const char **table)
             const char *hint = rp_table_settings_hint(&settings, &err, room, sizeof room);
 
             (void)snprintf(err.text + used, sizeof err.text - used, "%s", hint);
-            status = rp_remote_fail(r, st, &err);
+            status = rp_tables_fail(r, *table, "created", r->json, st, &err);
         }
     }
     rp_signature_unref(settings.signature);
-    return status;
-}
-
-/* Parses the number of an option, if it was given; then `*given` becomes true. */
-static rp_status take_number(rp_remote *r, option o, double low, double high, double *out,
-                             bool *given, rp_problem *problem)
-{
-    rp_setting value;
-
-    assert(o < OPTIONS && low <= high);
-    if (!rp_remote_setting(r, o, &value)) return RP_OK;
-    *given = true;
-    return rp_setting_number(&value, low, high, out, problem);
-}
-
-static rp_status take_bounds(rp_remote *r, rp_table_alteration *c, rp_problem *problem)
-{
-    int64_t times = 0;
-    rp_setting value;
-    rp_status st = RP_OK;
-
-    if (rp_remote_setting(r, MAX_SIZE, &value)) {
-        c->which |= RP_ALTER_MAX_SIZE;
-        st = rp_setting_integer(&value, 1, MAX_ITEMS, &c->max_size, problem);
-    }
-    if (st == RP_OK && rp_remote_setting(r, MAX_BYTES, &value)) {
-        c->which |= RP_ALTER_MAX_BYTES;
-        st = rp_setting_size(&value, 0, &c->max_bytes, problem);
-    }
-    if (st == RP_OK && rp_remote_setting(r, MAX_TIMES_SAMPLED, &value)) {
-        c->which |= RP_ALTER_MAX_TIMES_SAMPLED;
-        st = rp_setting_integer(&value, 0, MAX_LIMIT, &times, problem);
-        c->max_times_sampled = (int32_t)times;
-    }
-    return st;
-}
-
-/* Starts with the current limiter and replaces the values that were given. */
-static rp_status take_limiter(rp_remote *r, const rp_limiter_options *now,
-                              rp_table_alteration *c, rp_problem *problem)
-{
-    bool any = false, ratio = false, buffer = false;
-    double error_buffer = 0;
-    rp_setting value;
-    rp_status st;
-
-    c->limiter = *now;
-    st =
-        take_number(r, SAMPLES_PER_INSERT, RP_MIN_SAMPLES_PER_INSERT, RP_MAX_SAMPLES_PER_INSERT,
-                    &c->limiter.samples_per_insert, &ratio, problem);
-    if (st == RP_OK)
-        st = take_number(r, ERROR_BUFFER, 0, DBL_MAX, &error_buffer, &buffer, problem);
-    if (st == RP_OK && rp_remote_setting(r, MIN_SIZE, &value)) {
-        any = true;
-        st = rp_setting_integer(&value, 1, INT64_MAX, &c->limiter.min_size, problem);
-    }
-    if (st == RP_OK && buffer)
-        c->limiter =
-            rp_limiter_ratio(c->limiter.samples_per_insert, c->limiter.min_size, error_buffer);
-    if (st == RP_OK)
-        st = take_number(r, MIN_DIFF, -DBL_MAX, DBL_MAX, &c->limiter.min_diff, &any, problem);
-    if (st == RP_OK)
-        st = take_number(r, MAX_DIFF, -DBL_MAX, DBL_MAX, &c->limiter.max_diff, &any, problem);
-    if (st != RP_OK) return st;
-    if (any || ratio || buffer) c->which |= RP_ALTER_LIMITER;
-    if (rp_remote_switch(r, RECENTER)) c->which |= RP_ALTER_RECENTER;
-    if ((c->which & (RP_ALTER_LIMITER | RP_ALTER_RECENTER)) == RP_ALTER_RECENTER)
-        c->which |= RP_ALTER_LIMITER; /* with its current values */
-    if (c->which == 0)
-        return rp_problem_set(problem, NULL,
-                              "nothing to change; give --max-size N or another "
-                              "option of alter, --help lists them");
-    return RP_OK;
-}
-
-/* Fetches all tables. RP_NOT_FOUND if none has that name. */
-static rp_status fetch_named(const rp_remote *r, const char *name, rp_table_list *list,
-                             rp_error *err)
-{
-    rp_status st = rp_table_list_fetch(list, r->client, rp_remote_wait(r), err);
-
-    if (st == RP_OK && rp_table_list_find(list, name) == NULL)
-        st = rp_table_list_missing(list, name, err);
-    return st;
-}
-
-/* Writes the table's name, and its shard if there are several. */
-static void put_table(rp_text_buffer *out, const rp_table_list *list, const rp_client_table *t)
-{
-    rp_text_buffer_put_safe(out, t->info.name, strlen(t->info.name));
-    if (list->view.shard_count > 1 && t->shard < list->view.shard_count)
-        rp_text_buffer_format(out, " on %s", list->view.shards[t->shard]);
-}
-
-static uint32_t given_options(const rp_remote *r)
-{
-    static const struct {
-        option option;
-        uint32_t bit;
-    } bits[] = {
-        {MAX_SIZE, RP_ALTERED_MAX_SIZE},
-        {MAX_BYTES, RP_ALTERED_MAX_BYTES},
-        {MAX_TIMES_SAMPLED, RP_ALTERED_MAX_TIMES_SAMPLED},
-        {SAMPLES_PER_INSERT, RP_ALTERED_SAMPLES_PER_INSERT},
-        {MIN_SIZE, RP_ALTERED_MIN_SIZE},
-        {ERROR_BUFFER, RP_ALTERED_ERROR_BUFFER},
-        {MIN_DIFF, RP_ALTERED_MIN_DIFF},
-        {MAX_DIFF, RP_ALTERED_MAX_DIFF},
-    };
-    uint32_t given = rp_remote_switch(r, RECENTER) ? (uint32_t)RP_ALTERED_RECENTER : 0;
-
-    for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++)
-        if (rp_flags_get(r->flags, bits[i].option) != NULL) given |= bits[i].bit;
-    return given;
-}
-
-/* Prints each line of the text as a warning on standard error. */
-static void print_warnings(rp_remote *r, const rp_text_buffer *warnings)
-{
-    const char *at = rp_text_buffer_text(warnings);
-
-    (void)fflush(stdout);
-    while (*at != '\0') {
-        size_t length = strcspn(at, "\n");
-
-        (void)fprintf(stderr, "reprise %s: warning: %.*s\n", r->command->name, (int)length, at);
-        at += length + (at[length] == '\n');
-    }
-}
-
-static void put_json_lines(rp_text_buffer *out, const rp_text_buffer *lines)
-{
-    const char *at = rp_text_buffer_text(lines);
-
-    rp_json_key(out, "warnings");
-    rp_json_open(out, '[');
-    while (*at != '\0') {
-        size_t length = strcspn(at, "\n");
-
-        rp_json_put_string(out, at, length);
-        at += length + (at[length] == '\n');
-    }
-    rp_json_close(out, ']');
-}
-
-/* Prints what an alteration has changed in one table. */
-static int report_alteration(rp_remote *r, const rp_table_list *list,
-                             const rp_client_table *now, const rp_table_info *before)
-{
-    const rp_alter_report report = {before, &now->info, given_options(r)};
-    rp_text_buffer buffer = {0}, warnings = {0};
-    int status;
-
-    rp_alter_warnings(&warnings, &report);
-    if (r->json) {
-        rp_json_open(&buffer, '{');
-        rp_json_key(&buffer, "table");
-        rp_json_put_text(&buffer, now->info.name);
-        rp_json_key(&buffer, "done");
-        rp_json_put_text(&buffer, "altered");
-        rp_json_key(&buffer, "shard");
-        rp_json_put_text(&buffer, now->shard < list->view.shard_count
-                                      ? list->view.shards[now->shard]
-                                      : NULL);
-        rp_alter_changes_json(&buffer, &report);
-        put_json_lines(&buffer, &warnings);
-        rp_unreachable_json(&buffer, r->change.list, r->change.count);
-        rp_json_close(&buffer, '}');
-        rp_text_buffer_put(&buffer, "\n");
-    } else if (!rp_alter_is_same(&report)) { /* else a warning says so */
-        rp_text_buffer_put(&buffer, "altered ");
-        put_table(&buffer, list, now);
-        rp_text_buffer_put(&buffer, "\n");
-        rp_alter_changes(&buffer, &report);
-    }
-    status = rp_remote_print(r, &buffer);
-    if (!r->json) print_warnings(r, &warnings);
-    rp_text_buffer_deinit(&buffer);
-    rp_text_buffer_deinit(&warnings);
-    return status;
-}
-
-/* Prints what an alteration has changed in the table of each shard. */
-static int report_alterations(rp_remote *r, const rp_table_list *before, const char *name)
-{
-    rp_table_list now = {0};
-    rp_error err = {0};
-    rp_status st = fetch_named(r, name, &now, &err);
-    int status = st == RP_OK ? 0 : rp_remote_fail(r, st, &err);
-
-    for (size_t i = 0; i < now.view.count && status == 0; i++) {
-        const rp_client_table *t = &now.view.tables[i], *old;
-
-        if (strcmp(t->info.name, name) != 0) continue;
-        old = rp_table_list_on_shard(before, name, t->shard);
-        status = report_alteration(r, &now, t, old != NULL ? &old->info : &t->info);
-    }
-    rp_table_list_deinit(&now);
-    return status;
-}
-
-static int alter(rp_remote *r, const char *word, const char **table)
-{
-    rp_table_alteration change = {0};
-    const rp_client_table *found;
-    rp_table_list list = {0};
-    rp_problem problem;
-    rp_error err = {0};
-    rp_status st = fetch_named(r, word, &list, &err);
-    int status = 0;
-
-    *table = NULL;
-    found = st == RP_OK ? rp_table_list_find(&list, word) : NULL;
-    if (found == NULL) {
-        status = rp_remote_fail(r, st, &err);
-    } else if (take_bounds(r, &change, &problem) != RP_OK ||
-               take_limiter(r, &found->info.limiter, &change, &problem) != RP_OK) {
-        status = rp_remote_misuse(r, &problem);
-    } else {
-        rp_remote_begin_change(r);
-        st = rp_client_alter_table(r->client, word, &change, rp_remote_wait(r), &err);
-        rp_remote_end_change(r);
-        status = st == RP_OK ? report_alterations(r, &list, word) : rp_remote_fail(r, st, &err);
-    }
-    rp_table_list_deinit(&list);
     return status;
 }
 
@@ -382,7 +171,7 @@ static int drop(rp_remote *r, const char *word, const char **table)
     st = rp_client_drop_table(r->client, word, rp_remote_wait(r), &err);
     rp_remote_end_change(r);
     *table = word;
-    return st == RP_OK ? 0 : rp_remote_fail(r, st, &err);
+    return st == RP_OK ? 0 : rp_tables_fail(r, word, "dropped", r->json, st, &err);
 }
 
 static int reset(rp_remote *r, const char *word, const char **table)
@@ -394,13 +183,13 @@ static int reset(rp_remote *r, const char *word, const char **table)
     st = rp_client_reset(r->client, word, rp_remote_wait(r), &err);
     rp_remote_end_change(r);
     *table = word;
-    return st == RP_OK ? 0 : rp_remote_fail(r, st, &err);
+    return st == RP_OK ? 0 : rp_tables_fail(r, word, "reset", r->json, st, &err);
 }
 
 static uint32_t sides(const rp_remote *r)
 {
-    uint32_t given = (rp_remote_switch(r, INSERTS) ? (uint32_t)RP_SIDE_INSERTS : 0) |
-                     (rp_remote_switch(r, SAMPLES) ? (uint32_t)RP_SIDE_SAMPLES : 0);
+    uint32_t given = (rp_remote_switch(r, RP_TABLES_INSERTS) ? (uint32_t)RP_SIDE_INSERTS : 0) |
+                     (rp_remote_switch(r, RP_TABLES_SAMPLES) ? (uint32_t)RP_SIDE_SAMPLES : 0);
 
     return given != 0 ? given : RP_SIDE_INSERTS | RP_SIDE_SAMPLES;
 }
@@ -408,21 +197,22 @@ static uint32_t sides(const rp_remote *r)
 /* Prints what pausing or resuming has changed: whether the sides were so already, and, after a
  * resume, what they still wait for. */
 static int report_sides(rp_remote *r, const rp_table_list *before, const char *name,
-                        bool resumed)
+                        bool resumed, const rp_error *result)
 {
     rp_text_buffer buffer = {0};
     rp_table_list now = {0};
     rp_error err = {0};
-    rp_status st = fetch_named(r, name, &now, &err);
+    rp_status st = rp_table_list_fetch_named(&now, r->client, name, rp_remote_wait(r), &err);
     int status = 0;
 
     for (size_t i = 0; i < now.view.count && st == RP_OK; i++) {
         const rp_client_table *t = &now.view.tables[i], *old;
 
-        if (strcmp(t->info.name, name) != 0) continue;
+        if (strcmp(t->info.name, name) != 0 || !rp_table_list_done_on(&now, t, result))
+            continue;
         old = rp_table_list_on_shard(before, name, t->shard);
         rp_text_buffer_put(&buffer, resumed ? "resumed " : "paused ");
-        put_table(&buffer, &now, t);
+        rp_table_list_put(&buffer, &now, t);
         if (old != NULL && old->info.paused == t->info.paused)
             rp_text_buffer_put(&buffer, resumed ? ", which was not paused" : " already");
         rp_text_buffer_put(&buffer, "\n");
@@ -438,7 +228,7 @@ static int set_sides(rp_remote *r, const char *name, bool resume, const char **t
 {
     rp_table_list before = {0};
     rp_error err = {0};
-    rp_status st = fetch_named(r, name, &before, &err);
+    rp_status st = rp_table_list_fetch_named(&before, r->client, name, rp_remote_wait(r), &err);
     int status = 0;
 
     *table = r->json ? name : NULL;
@@ -448,10 +238,10 @@ static int set_sides(rp_remote *r, const char *name, bool resume, const char **t
     else if (st == RP_OK)
         st = rp_client_pause_table(r->client, name, sides(r), rp_remote_wait(r), &err);
     rp_remote_end_change(r);
+    if (!r->json && (st == RP_OK || rp_done_partly(&err)))
+        status = report_sides(r, &before, name, resume, &err);
     if (st != RP_OK)
-        status = rp_remote_fail(r, st, &err);
-    else if (!r->json)
-        status = report_sides(r, &before, name, resume);
+        status = rp_tables_fail(r, name, resume ? "resumed" : "paused", r->json, st, &err);
     rp_table_list_deinit(&before);
     return status;
 }
@@ -504,15 +294,16 @@ static const struct {
     uint32_t takes; /* a bit for each allowed option */
 } actions[] = {
     {"list", "", NULL, 0},
-    {"create", "created", create, 1U << COLUMN},
+    {"create", "created", create, 1U << RP_TABLES_COLUMN},
     {"drop", "dropped", drop, 0},
-    {"alter", "altered", alter,
-     1U << MAX_SIZE | 1U << MAX_BYTES | 1U << MAX_TIMES_SAMPLED | 1U << SAMPLES_PER_INSERT |
-         1U << MIN_SIZE | 1U << ERROR_BUFFER | 1U << MIN_DIFF | 1U << MAX_DIFF |
-         1U << RECENTER},
+    {"alter", "altered", rp_tables_alter,
+     1U << RP_TABLES_MAX_SIZE | 1U << RP_TABLES_MAX_BYTES | 1U << RP_TABLES_MAX_TIMES_SAMPLED |
+         1U << RP_TABLES_SAMPLES_PER_INSERT | 1U << RP_TABLES_MIN_SIZE |
+         1U << RP_TABLES_ERROR_BUFFER | 1U << RP_TABLES_MIN_DIFF | 1U << RP_TABLES_MAX_DIFF |
+         1U << RP_TABLES_RECENTER},
     {"reset", "reset", reset, 0},
-    {"pause", "paused", pause_table, 1U << INSERTS | 1U << SAMPLES},
-    {"resume", "resumed", resume, 1U << INSERTS | 1U << SAMPLES},
+    {"pause", "paused", pause_table, 1U << RP_TABLES_INSERTS | 1U << RP_TABLES_SAMPLES},
+    {"resume", "resumed", resume, 1U << RP_TABLES_INSERTS | 1U << RP_TABLES_SAMPLES},
 };
 
 enum { ACTIONS = sizeof actions / sizeof actions[0] };
@@ -529,11 +320,34 @@ static size_t find_action(const char *name)
     return i;
 }
 
+/* An option that the action does not take. */
+static rp_status refuse_option(size_t a, size_t o, rp_problem *problem)
+{
+    char key[32];
+
+    assert(o < RP_TABLES_OPTIONS);
+    (void)snprintf(key, sizeof key, "%s", options[o].name);
+    for (char *at = key; *at != '\0'; at++)
+        if (*at == '-') *at = '_';
+    if (actions[a].act == create && o == RP_TABLES_MAX_SIZE)
+        return rp_problem_set(problem, NULL,
+                              "--%s has no effect on create: its argument has it: "
+                              "NAME:SAMPLER:MAX_SIZE",
+                              options[o].name);
+    if (actions[a].act == create && o > RP_TABLES_MAX_SIZE && o < RP_TABLES_RECENTER)
+        return rp_problem_set(problem, NULL,
+                              "--%s has no effect on create: its argument has it: "
+                              "NAME:SAMPLER:MAX_SIZE,%s=%s",
+                              options[o].name, key, options[o].argument);
+    return rp_problem_set(problem, NULL, "--%s has no effect on %s", options[o].name,
+                          actions[a].name);
+}
+
 static rp_status check(const rp_remote *r, size_t a, rp_problem *problem)
 {
     size_t words = r->flags->word_count - 1;
 
-    static_assert(OPTIONS <= 32, "`takes` has a bit for each option");
+    static_assert(RP_TABLES_OPTIONS <= 32, "`takes` has a bit for each option");
     assert(a < ACTIONS && r->flags->word_count >= 1);
     if (actions[a].act == NULL && words > 0)
         return rp_problem_set(problem, NULL, "'%.100s' is not expected here",
@@ -545,37 +359,67 @@ static rp_status check(const rp_remote *r, size_t a, rp_problem *problem)
     for (size_t i = 0; i < r->flags->count; i++) {
         size_t o = r->flags->list[i].option;
 
-        if (o < OPTIONS && (actions[a].takes >> o & 1) == 0)
-            return rp_problem_set(problem, NULL, "--%s has no effect on %s", options[o].name,
-                                  actions[a].name);
+        if (o < RP_TABLES_OPTIONS && (actions[a].takes >> o & 1) == 0)
+            return refuse_option(a, o, problem);
     }
     return RP_OK;
 }
 
-/* Checks all words before the first change: the tables to create, or that the named tables
- * exist on a server. Returns 0, or prints an error and returns the exit status. */
+/* Refuses a name that an earlier word has. */
+static rp_status check_new(const char *const *names, size_t i, const char *what,
+                           rp_problem *problem)
+{
+    for (size_t k = 1; k < i; k++)
+        if (strcmp(names[k], names[i]) == 0)
+            return rp_problem_set(problem, NULL, "%s: '%.100s' is given twice", what, names[i]);
+    return RP_OK;
+}
+
+/* Checks the descriptions of the tables to create, without a server. Sets names[i] to the name
+ * in word i. Returns 0, or prints an error and returns the exit status. */
+static int check_create(rp_remote *r, const char **names)
+{
+    rp_problem problem;
+    rp_status st = RP_OK;
+
+    for (size_t i = 1; i < r->flags->word_count && st == RP_OK; i++) {
+        rp_table_settings settings = {0};
+
+        st = parse_table(r, r->flags->words[i], &settings, &problem);
+        names[i] = settings.name; /* in the arena */
+        rp_signature_unref(settings.signature);
+        if (st == RP_OK) st = check_new(names, i, "create", &problem);
+    }
+    return st == RP_OK ? 0 : rp_remote_misuse(r, &problem);
+}
+
+/* Checks all words before the first change: that the tables to create do not exist, or that the
+ * named tables exist on a server. Returns 0, or prints an error and returns the exit status. */
 static int check_words(rp_remote *r, size_t a)
 {
+    const char *names[RP_MAX_WORDS] = {NULL}; /* of tables to create */
+    bool is_create = actions[a].act == create, is_only = r->flags->word_count == 2;
     rp_table_list list = {0};
-    rp_problem problem;
     rp_error err = {0};
     rp_status st = RP_OK;
-    int status = 0;
+    rp_problem problem;
+    int status = is_create ? check_create(r, names) : 0;
 
+    for (size_t i = 1; i < r->flags->word_count && actions[a].act == drop && status == 0; i++)
+        if (check_new(r->flags->words, i, "drop", &problem) != RP_OK)
+            status = rp_remote_misuse(r, &problem);
+    if (status == 0) st = rp_table_list_fetch(&list, r->client, rp_remote_wait(r), &err);
+    if (st != RP_OK) status = rp_remote_fail(r, st, &err);
     for (size_t i = 1; i < r->flags->word_count && status == 0; i++) {
-        rp_table_settings settings = {0};
         const char *word = r->flags->words[i];
 
-        if (actions[a].act == create) {
-            if (parse_table(r, word, &settings, &problem) != RP_OK)
-                status = rp_remote_misuse(r, &problem);
-            rp_signature_unref(settings.signature);
-            continue;
-        }
-        if (i == 1) st = rp_table_list_fetch(&list, r->client, rp_remote_wait(r), &err);
-        if (st == RP_OK && rp_table_list_find(&list, word) == NULL)
+        if (is_create)
+            st = rp_table_list_check_absent(&list, names[i], &err);
+        else if (rp_table_list_find(&list, word) == NULL)
             st = rp_table_list_missing(&list, word, &err);
-        if (st != RP_OK) status = rp_remote_fail(r, st, &err);
+        if (st != RP_OK)
+            status = rp_remote_fail_after(
+                r, is_create && !is_only ? "nothing is created" : NULL, st, &err);
     }
     rp_table_list_deinit(&list);
     return status;
@@ -630,6 +474,11 @@ static int run(const rp_flags *flags)
     if (status == 0) status = actions[a].act == NULL ? list_names(&r) : check_words(&r, a);
     for (size_t i = 1; i < flags->word_count && status == 0; i++) {
         status = actions[a].act(&r, flags->words[i], &table);
+        if (status == RP_TABLES_PARTLY) { /* the other tables are changed all the same */
+            partly = EXIT_FAILURE;
+            status = 0;
+            continue;
+        }
         if (status == 0 && table != NULL) status = report(&r, actions[a].done, table);
         if (status != 0 || r.change.count == 0) continue;
         partly = fail_partly(&r, actions[a].done, table != NULL ? table : flags->words[i]);
@@ -647,7 +496,7 @@ const rp_command rp_tables_command = {
     .examples = examples,
     .actions = "list create drop alter reset pause resume",
     .options = options,
-    .option_count = OPTIONS,
+    .option_count = RP_TABLES_OPTIONS,
     .shared = &rp_remote_options,
     .min_words = 1,
     .max_words = RP_MAX_WORDS,

@@ -44,7 +44,8 @@ static const char text[] =
     "inserts (i) and samples (s) that wait. The reasons are below the tables, each with the\n"
     "clients that wait for it, their calls, and how long the first has waited. Keys: q quits,\n"
     "space refreshes, up and down scroll, ? lists them. If the output is not a terminal,\n"
-    "refreshes are printed one after the other.\n";
+    "refreshes are printed one after the other. A refresh has the rates since the one before;\n"
+    "--count 1 prints one after --interval, with the rates of that time.\n";
 
 static const char *const examples[] = {
     "reprise top",
@@ -132,6 +133,12 @@ static void wake(const top *t)
     (void)!write(t->r.interrupts.write_fd, "", 1);
 }
 
+/* One refresh is printed after two looks, since rates need an earlier one. */
+static bool is_single(const top *t)
+{
+    return t->count == 1;
+}
+
 static void *look_main(void *ctx)
 {
     top *t = ctx;
@@ -139,7 +146,8 @@ static void *look_main(void *ctx)
     rp_error err = {0};
 
     (void)pthread_mutex_lock(&t->lock);
-    for (int64_t made = 0; !t->stop && (t->count == 0 || made < t->count); made++) {
+    for (int64_t made = is_single(t) ? -1 : 0; !t->stop && (t->count == 0 || made < t->count);
+         made++) {
         size_t slot = (t->newest + 1) % LOOKS;
         rp_status st;
 
@@ -153,8 +161,8 @@ static void *look_main(void *ctx)
             t->newest = slot;
             t->taken++;
         }
-        t->shown = 0;
-        wake(t);
+        t->shown = made < 0 ? 1 : 0;
+        if (made >= 0) wake(t);
         if ((t->count > 0 && made + 1 == t->count) || (st != RP_OK && !t->terminal)) break;
         next_ns += t->interval_ms * 1000000;
         if (next_ns < rp_now_ns()) next_ns = rp_now_ns() + t->interval_ms * 1000000;
@@ -336,7 +344,9 @@ static int watch_all(top *t)
     (void)pthread_cond_init(&t->changed, &attributes);
     (void)pthread_condattr_destroy(&attributes);
     (void)pthread_mutex_init(&t->lock, NULL);
-    t->terminal = !t->r.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && enter(t);
+    /* A single refresh is to stay on the screen. */
+    t->terminal = !t->r.json && !is_single(t) && isatty(STDIN_FILENO) &&
+                  isatty(STDOUT_FILENO) && enter(t);
     if (t->terminal) { /* the screen shows why there is no response */
         rp_patience_free(t->r.patience);
         t->r.patience = NULL;

@@ -15,8 +15,8 @@ enum {
     NAME_MIN = 8,
     NAME_MAX = 24,
     NUMBERS = 7 + 9 + 4 * 7, /* items, bytes, four rates, each with a space before it */
-    WAIT_WIDTH = 8,
-    CLIENT_WIDTH = 28, /* "[2001:db8::1:2]:12345" */
+    WAIT_WIDTH = 12,         /* "100 samples" */
+    CLIENT_WIDTH = 28,       /* "[2001:db8::1:2]:12345" */
     BAR_MIN = 12,
     BAR_MAX = 40,
     HEAD_LINES = 4,
@@ -227,20 +227,26 @@ static widths fit(const rp_top_screen *s, const rp_top_look *now)
 
 static void waiting_cell(painter *p, const rp_table_info *info)
 {
-    char a[16], b[16];
+    char number[16];
+    const char *comma = "";
 
-    if (info->waiting_inserts > 0)
-        rp_text_buffer_format(&p->line, " %si",
-                              rp_count_text((double)info->waiting_inserts, a));
-    if (info->waiting_samples > 0)
-        rp_text_buffer_format(&p->line, " %ss",
-                              rp_count_text((double)info->waiting_samples, b));
-    if (info->paused == RP_SIDE_INSERTS)
-        rp_text_buffer_put(&p->line, " i paused");
-    else if (info->paused == RP_SIDE_SAMPLES)
-        rp_text_buffer_put(&p->line, " s paused");
-    else if (info->paused != 0)
-        rp_text_buffer_put(&p->line, " paused");
+    if (info->waiting_inserts > 0) {
+        rp_text_buffer_format(&p->line, " %s insert%s",
+                              rp_count_text((double)info->waiting_inserts, number),
+                              rp_plural((uint64_t)info->waiting_inserts));
+        comma = ",";
+    }
+    if (info->waiting_samples > 0) {
+        rp_text_buffer_format(&p->line, "%s %s sample%s", comma,
+                              rp_count_text((double)info->waiting_samples, number),
+                              rp_plural((uint64_t)info->waiting_samples));
+        comma = ",";
+    }
+    if (info->paused != 0)
+        rp_text_buffer_format(&p->line, "%s %spaused", comma,
+                              info->paused == RP_SIDE_INSERTS   ? "inserts "
+                              : info->paused == RP_SIDE_SAMPLES ? "samples "
+                                                                : "");
 }
 
 static void table_line(painter *p, const widths *w, const rp_top_look *now,
@@ -402,7 +408,7 @@ static void help_lines(painter *p)
         "           max_diff, where inserts wait; [##..] has fewer items than",
         "           min_size; [free] has no bounds, [open] one that is not reached,",
         "           [at max_diff] or [at min_diff] one that is",
-        "WAIT       inserts (i) and samples (s) that wait; reasons are below the tables",
+        "WAIT       calls that wait, inserts and samples; reasons are below the tables",
     };
 
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {

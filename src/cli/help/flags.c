@@ -70,6 +70,8 @@ static const char *option_synonym(const rp_command *c, const char *name)
 {
     static const char *const words[][2] = {
         {"address", "server"},
+        {"address", "listen"},
+        {"bind", "listen"},
         {"batch-size", "batch"},
         {"batch-size", "count"},
         {"buffer-size", "capacity"},
@@ -81,7 +83,10 @@ static const char *option_synonym(const rp_command *c, const char *name)
         {"exploration-initial-eps", "epsilon-first"},
         {"gamma", "discount"},
         {"host", "server"},
+        {"host", "listen"},
         {"learning-rate", "rate"},
+        {"listen", "server"},
+        {"listen", "serve"},
         {"learning-starts", "start"},
         {"lr", "rate"},
         {"max-grad-norm", "max-norm"},
@@ -90,7 +95,9 @@ static const char *option_synonym(const rp_command *c, const char *name)
         {"num-samples", "count"},
         {"port", "server"},
         {"replay-size", "capacity"},
+        {"server", "listen"},
         {"server-address", "server"},
+        {"server-address", "listen"},
         {"target-update-interval", "target-every"},
         {"tau", "target-rate"},
         {"total-timesteps", "steps"},
@@ -104,22 +111,87 @@ static const char *option_synonym(const rp_command *c, const char *name)
     return NULL;
 }
 
-/* Options that users expect and that a command cannot have, with the reason. */
-static const char *impossible_option(const rp_command *c, const char *name)
+/* An option that users expect and that the command cannot have. Sets the problem to the reason,
+ * or returns false. `action`: NULL if the command line has none before the option. */
+static bool is_impossible(const rp_command *c, const char *action, const char *name,
+                          rp_problem *problem)
 {
-    static const char *const options[] = {"sampler",          "remover",   "exponent",
-                                          "remover-exponent", "signature", "soft-limit"};
+    /* The options, and how SPEC has them. */
+    static const char *const options[][2] = {
+        {"sampler", "NAME:SAMPLER:MAX_SIZE"},
+        {"remover", "NAME:SAMPLER:MAX_SIZE,remover=KIND"},
+        {"exponent", "NAME:SAMPLER:MAX_SIZE,exponent=X"},
+        {"remover-exponent", "NAME:SAMPLER:MAX_SIZE,remover_exponent=X"},
+        {"signature", NULL},
+        {"soft-limit", "NAME:SAMPLER:MAX_SIZE,soft_limit=true"},
+        {"seed", "NAME:SAMPLER:MAX_SIZE,seed=N"},
+        /* `tables` has these. */
+        {"max-size", "NAME:SAMPLER:MAX_SIZE"},
+        {"max-times-sampled", "NAME:SAMPLER:MAX_SIZE,max_times_sampled=N"},
+        {"samples-per-insert", "NAME:SAMPLER:MAX_SIZE,samples_per_insert=X"},
+        {"min-size", "NAME:SAMPLER:MAX_SIZE,min_size=N"},
+        {"error-buffer", "NAME:SAMPLER:MAX_SIZE,error_buffer=X"},
+        {"min-diff", "NAME:SAMPLER:MAX_SIZE,min_diff=X"},
+        {"max-diff", "NAME:SAMPLER:MAX_SIZE,max_diff=X"},
+    };
+    bool creates = action != NULL && strcmp(action, "create") == 0;
+    bool serves = strcmp(c->name, "serve") == 0;
+    size_t i = 0, count = sizeof options / sizeof options[0];
 
-    if (strcmp(c->name, "tables") != 0) return NULL;
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
-        if (strcmp(name, options[i]) == 0)
-            return "cannot be altered: create another table, whose SPEC has it "
-                   "(reprise serve --help explains SPEC)";
-    return NULL;
+    if (strcmp(c->name, "tables") != 0 && !serves) return false;
+    while (i < count && rp_edit_distance(name, options[i][0]) != 0) i++;
+    if (i == count) return false;
+    for (size_t k = 0; k < rp_command_option_count(c); k++) /* written with '_' */
+        if (strcmp(rp_command_option(c, k)->name, options[i][0]) == 0) return false;
+    if (serves && options[i][1] == NULL)
+        (void)rp_problem_set(problem, NULL,
+                             "unknown option --%s: the file of --config has it, as %s of a "
+                             "table",
+                             name, name);
+    else if (serves)
+        (void)rp_problem_set(problem, NULL,
+                             "unknown option --%s: the argument of --table has it: %s (reprise "
+                             "serve --help explains SPEC)",
+                             name, options[i][1]);
+    else if (creates && options[i][1] == NULL)
+        (void)rp_problem_set(problem, NULL,
+                             "unknown option --%s: --column NAME=SPEC gives a column, such as "
+                             "--column 'obs=float32 [4]' --column done=bool",
+                             name);
+    else if (creates)
+        (void)rp_problem_set(problem, NULL,
+                             "unknown option --%s: the argument of create has it: %s "
+                             "(reprise serve --help explains SPEC)",
+                             name, options[i][1]);
+    else
+        (void)rp_problem_set(problem, NULL,
+                             "unknown option --%s: the %s of a table cannot be altered: create "
+                             "another table, whose SPEC has it (reprise serve --help explains "
+                             "SPEC)",
+                             name, name);
+    return true;
 }
 
-static rp_status unknown_option(const rp_command *c, const char *word, size_t length,
-                                rp_problem *problem)
+/* An address, for which a command has several options. Sets the problem to what each is for, or
+ * returns false. */
+static bool is_ambiguous(const rp_command *c, const char *name, rp_problem *problem)
+{
+    static const char *const names[] = {"address", "host", "port", "server", "server-address"};
+    size_t i = 0;
+
+    if (strcmp(c->name, "train") != 0) return false;
+    while (i < sizeof names / sizeof names[0] && strcmp(name, names[i]) != 0) i++;
+    if (i == sizeof names / sizeof names[0]) return false;
+    (void)rp_problem_set(problem, NULL,
+                         "unknown option --%s: --serve ADDR shows the run to clients, --report "
+                         "ADDR sends its reports to a server, and --replay ADDR is where a "
+                         "--role finds the others",
+                         name);
+    return true;
+}
+
+static rp_status unknown_option(const rp_command *c, const char *action, const char *word,
+                                size_t length, rp_problem *problem)
 {
     rp_nearest nearest;
     const char *best;
@@ -130,9 +202,8 @@ static rp_status unknown_option(const rp_command *c, const char *word, size_t le
     rp_nearest_offer(&nearest, "help");
     for (size_t i = 0; i < rp_command_option_count(c); i++)
         rp_nearest_offer(&nearest, rp_command_option(c, i)->name);
-    if (impossible_option(c, name) != NULL)
-        return rp_problem_set(problem, NULL, "unknown option --%s: the %s of a table %s", name,
-                              name, impossible_option(c, name));
+    if (is_impossible(c, action, name, problem) || is_ambiguous(c, name, problem))
+        return RP_INVALID;
     best = option_synonym(c, name);
     if (best == NULL) best = rp_nearest_get(&nearest);
     if (best != NULL)
@@ -169,8 +240,24 @@ static rp_status unexpected_word(const rp_command *c, const char *word, rp_probl
             return rp_problem_set(problem, NULL,
                                   "'%s' is not expected here, did you mean --port %s?", word,
                                   word);
-    return rp_problem_set(problem, NULL, "'%.100s' is not expected here; usage: reprise %s %s",
-                          word, c->name, c->usage);
+    return rp_problem_set(problem, NULL,
+                          "'%.100s' is not expected here%s%s%s; usage: reprise %s %s", word,
+                          c->max_words == 0 ? ": " : "", c->max_words == 0 ? c->name : "",
+                          c->max_words == 0 ? " takes options only" : "", c->name, c->usage);
+}
+
+/* Writes the name of the first argument that is missing: those in brackets may be. */
+static void missing_word(const rp_command *c, size_t given, char *text, size_t size)
+{
+    const char *list = c->usage, *word;
+    size_t length;
+
+    (void)snprintf(text, size, "an argument");
+    while ((word = rp_next_word(&list, &length)) != NULL) {
+        if (word[0] == '[' || word[0] == '-') continue;
+        (void)snprintf(text, size, "%.*s", (int)length, word);
+        if (given-- == 0) return;
+    }
 }
 
 /* Returns the index of the option whose name is the first `length` bytes of `word`, or the
@@ -257,11 +344,16 @@ static rp_status unknown_action(const rp_command *c, const char *word, rp_proble
 /* Checks the number of words, and the first one against the actions. */
 static rp_status check_words(const rp_command *c, const rp_flags *f, rp_problem *problem)
 {
+    char missing[40];
+
     assert(f->word_count <= c->max_words); /* F4 */
     if (f->help) return RP_OK;
-    if (f->word_count < c->min_words)
-        return rp_problem_set(problem, NULL, "usage: reprise %s %s; --help explains it",
-                              c->name, c->usage);
+    if (f->word_count < c->min_words) {
+        missing_word(c, f->word_count, missing, sizeof missing);
+        return rp_problem_set(problem, NULL,
+                              "%s is missing; usage: reprise %s %s; --help explains it",
+                              missing, c->name, c->usage);
+    }
     if (c->actions != NULL && f->word_count > 0 && !is_listed(c->actions, f->words[0]))
         return unknown_action(c, f->words[0], problem);
     return RP_OK;
@@ -312,7 +404,8 @@ rp_status rp_flags_parse(const rp_command *c, int argc, char *const *argv, rp_fl
         length = equals != NULL ? (size_t)(equals - word) : strlen(word);
         option = find_option(c, word, length);
         if (option == rp_command_option_count(c))
-            return unknown_option(c, word, length, problem);
+            return unknown_option(c, out->word_count > 0 ? out->words[0] : NULL, word, length,
+                                  problem);
         value = equals != NULL ? equals + 1 : NULL;
         if (value == NULL && rp_command_option(c, option)->argument == NULL) value = "true";
         if (value == NULL && i + 1 < argc) value = argv[++i];

@@ -44,7 +44,7 @@ static bool host_is_open(const char *host)
 
 rp_status rp_address_check(const char *address, bool *is_open, char *why, size_t why_bytes)
 {
-    const char *colon = strrchr(address, ':');
+    const char *colon = strrchr(address, ':'), *scheme_end = strstr(address, "://");
     char host[MAX_HOST + 3];
     size_t length;
     int64_t number;
@@ -60,6 +60,12 @@ rp_status rp_address_check(const char *address, bool *is_open, char *why, size_t
         if (!rp_parse_integer(address + 3, &number) || number < 0 || number > MAX_FD)
             return wrong("the number of a descriptor must follow 'fd:'", why, why_bytes);
         return RP_OK;
+    }
+    if (scheme_end != NULL) {
+        /* As the addresses of clients. */
+        (void)snprintf(host, sizeof host, "write host:port, without '%.*s'",
+                       (int)(scheme_end + 3 - address), address);
+        return wrong(host, why, why_bytes);
     }
     if (colon == NULL)
         return wrong("there is no port: expected host:port, :port or unix:/path", why,

@@ -79,18 +79,11 @@ static rp_status read_limits(rp_config *c, const rp_yaml *node, rp_problem *prob
 static rp_status unknown_table_key(const rp_table_settings *t, const rp_yaml *node,
                                    rp_problem *problem)
 {
-    rp_nearest nearest;
+    char hint[RP_TABLE_KEY_HINT_BYTES];
 
-    rp_nearest_init(&nearest, node->key);
-    rp_nearest_offer(&nearest, "signature");
-    for (int i = 0; i < RP_TABLE_KEYS; i++)
-        rp_nearest_offer(&nearest, rp_table_key_name((rp_table_key)i));
-    if (rp_nearest_get(&nearest) != NULL)
-        return rp_problem_set(problem, &node->key_place,
-                              "%s.%.100s: unknown key, did you mean '%s'?", t->title, node->key,
-                              rp_nearest_get(&nearest));
-    return rp_problem_set(problem, &node->key_place, "%s.%.100s: unknown key", t->title,
-                          node->key);
+    return rp_problem_set(problem, &node->key_place, "%s.%.100s: unknown key%s", t->title,
+                          node->key,
+                          rp_table_key_hint(node->key, RP_KEY_SAMPLER, "signature", hint));
 }
 
 static rp_status read_table_key(rp_config *c, rp_table_settings *t, const rp_yaml *node,

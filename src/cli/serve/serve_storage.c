@@ -21,11 +21,23 @@ enum {
     PROGRESS_BYTES = 160,
 };
 
+char *rp_storage_health_text(const rp_durable_progress *progress, char *out, size_t size)
+{
+    char text[PROGRESS_BYTES];
+
+    (void)rp_progress_words(progress, text, sizeof text);
+    if (strcmp(progress->what, "loading") == 0)
+        (void)snprintf(out, size, "%s", text);
+    else
+        (void)snprintf(out, size, "%s, %s", progress->what, text);
+    return out;
+}
+
 /* Reports progress. Called on the thread that loads or writes. */
 static void on_progress(void *ctx, const rp_durable_progress *progress)
 {
     rp_storage *s = ctx;
-    char text[PROGRESS_BYTES], line[PROGRESS_BYTES + 32];
+    char text[PROGRESS_BYTES], line[PROGRESS_BYTES + 32], health[PROGRESS_BYTES + 32];
     int64_t now_ns = rp_now_ns();
     rp_fields f;
 
@@ -33,7 +45,8 @@ static void on_progress(void *ctx, const rp_durable_progress *progress)
     (void)rp_progress_words(progress, text, sizeof text);
     (void)snprintf(line, sizeof line, "%s, %s", progress->what, text);
     if (s->server != NULL && !atomic_load(&s->loaded))
-        rp_server_set_health(s->server, RP_HEALTH_LOADING, line);
+        rp_server_set_health(s->server, RP_HEALTH_LOADING,
+                             rp_storage_health_text(progress, health, sizeof health));
     rp_notifier_send(s->notifier, "STATUS=%s\nEXTEND_TIMEOUT_USEC=%d", line, EXTEND_US);
     if (s->terminal) {
         (void)fprintf(stderr, "\r\033[K%s", line);

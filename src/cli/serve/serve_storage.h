@@ -50,6 +50,10 @@ RP_NODISCARD rp_status rp_storage_take(rp_storage *storage, rp_error *err);
  * false. */
 bool rp_storage_close(rp_storage *storage);
 
+/* Writes how far loading is, as the reason of a server that is loading: without "loading",
+ * which the text of such a server begins with. Returns `out`. */
+char *rp_storage_health_text(const rp_durable_progress *progress, char *out, size_t size);
+
 /* Returns advice on the error with which loading failed, or NULL if there is none. Static. */
 const char *rp_storage_hint(const rp_error *err);
 

@@ -120,17 +120,54 @@ rp_status rp_table_settings_set(rp_table_settings *table, rp_table_key key,
     return st;
 }
 
-static rp_status unknown_key(const rp_table_settings *t, const char *name, rp_problem *problem)
+/* Names that papers and other libraries have for a key. */
+static const char *synonym(const char *name)
 {
+    static const char *const words[][2] = {
+        {"alpha", "exponent"},
+        {"capacity", "max_size"},
+        {"priority_exponent", "exponent"},
+        {"replay_ratio", "samples_per_insert"},
+        {"size", "max_size"},
+        {"spi", "samples_per_insert"},
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (rp_edit_distance(name, words[i][0]) == 0) return words[i][1];
+    return NULL;
+}
+
+char *rp_table_key_hint(const char *name, rp_table_key first, const char *more,
+                        char text[RP_TABLE_KEY_HINT_BYTES])
+{
+    const char *best = synonym(name);
     rp_nearest nearest;
+    size_t used;
 
     rp_nearest_init(&nearest, name);
+    if (more != NULL) rp_nearest_offer(&nearest, more);
     for (int i = 0; i < RP_TABLE_KEYS; i++) rp_nearest_offer(&nearest, infos[i].name);
-    if (rp_nearest_get(&nearest) != NULL)
-        return rp_problem_set(problem, &t->place,
-                              "%s: unknown key '%.100s', did you mean '%s'?", t->title, name,
-                              rp_nearest_get(&nearest));
-    return rp_problem_set(problem, &t->place, "%s: unknown key '%.100s'", t->title, name);
+    if (best == NULL) best = rp_nearest_get(&nearest);
+    if (best != NULL) {
+        (void)snprintf(text, RP_TABLE_KEY_HINT_BYTES, ", did you mean '%s'?", best);
+        return text;
+    }
+    (void)snprintf(text, RP_TABLE_KEY_HINT_BYTES, "; the keys are %s", infos[first].name);
+    for (int i = (int)first + 1; i < RP_TABLE_KEYS; i++) {
+        used = strlen(text);
+        (void)snprintf(text + used, RP_TABLE_KEY_HINT_BYTES - used, ", %s", infos[i].name);
+    }
+    used = strlen(text);
+    if (more != NULL) (void)snprintf(text + used, RP_TABLE_KEY_HINT_BYTES - used, ", %s", more);
+    return text;
+}
+
+static rp_status unknown_key(const rp_table_settings *t, const char *name, rp_problem *problem)
+{
+    char hint[RP_TABLE_KEY_HINT_BYTES];
+
+    return rp_problem_set(problem, &t->place, "%s: unknown key '%.100s'%s", t->title, name,
+                          rp_table_key_hint(name, RP_KEY_EXPONENT, NULL, hint));
 }
 
 /* Parses a part of the line: "key=value", or, unless `key` is RP_TABLE_KEYS, the value of

@@ -54,6 +54,12 @@ const char *rp_table_key_name(rp_table_key key);
 /* Returns the key with that name, or RP_TABLE_KEYS if there is none. */
 rp_table_key rp_table_key_find(const char *name);
 
+enum { RP_TABLE_KEY_HINT_BYTES = 320 };
+/* Writes what an unknown key may be meant for, ", did you mean 'max_size'?", or the names of
+ * all keys, from `first` on. `more`: a further key, or NULL. Returns `text`. */
+char *rp_table_key_hint(const char *name, rp_table_key first, const char *more,
+                        char text[RP_TABLE_KEY_HINT_BYTES]);
+
 /* Initialises settings in which no key is set. Borrows the texts. */
 void rp_table_settings_init(rp_table_settings *table, const char *name, const char *title,
                             const rp_place *place);

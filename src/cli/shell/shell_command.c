@@ -158,7 +158,8 @@ static void add_options(shell *s, rp_shell_words *w, rp_arena *arena)
 {
     const rp_command *c = find_command(w->words[0]);
 
-    if (c == NULL || c->shared != &rp_remote_options) return;
+    if (c == NULL || (c->shared != &rp_remote_options && c->shared != &rp_remote_bench_options))
+        return;
     for (size_t i = 0; i < s->r.flags->count && w->count < RP_SHELL_WORDS; i++) {
         const rp_flag *flag = &s->r.flags->list[i];
         size_t shared = flag->option - s->r.own;

@@ -37,6 +37,23 @@ static rp_status take(const rp_setting *value, const rp_settings_table *table, s
     return RP_OK;
 }
 
+/* Fails for a setting that the agent does not have, and names those that have it. */
+static rp_status not_of(const rp_settings_table *table, const char *name, rp_problem *problem)
+{
+    const rp_agent_kind *kind;
+    char others[80] = "";
+
+    for (size_t i = 0; (kind = rp_agent_kind_at(i)) != NULL; i++) {
+        size_t used = strlen(others);
+
+        if (rp_settings_find(kind->settings(), name) < kind->settings()->count)
+            (void)snprintf(others + used, sizeof others - used, "%s%s",
+                           used > 0 ? ", " : "; it is a setting of ", kind->name);
+    }
+    return rp_problem_set(problem, NULL, "--%s: %s has no such setting%s", name, table->agent,
+                          others);
+}
+
 rp_status rp_agent_flags_take(const rp_command *command, const rp_flags *flags, size_t first,
                               bool is_fixed, const rp_settings_table *table, void *settings,
                               rp_problem *problem)
@@ -53,9 +70,7 @@ rp_status rp_agent_flags_take(const rp_command *command, const rp_flags *flags, 
 
         if (value.text == NULL) continue;
         (void)snprintf(key, sizeof key, "--%s", name);
-        if (i == table->count)
-            return rp_problem_set(problem, NULL, "%s: %s has no such setting", key,
-                                  table->agent);
+        if (i == table->count) return not_of(table, name, problem);
         if (strcmp(name, "learners") == 0 && strcmp(value.text, "auto") == 0) continue;
         if (is_fixed)
             return rp_problem_set(problem, NULL, "%s: a resumed run keeps its settings", key);

@@ -48,6 +48,28 @@ static rp_status pick(rp_auto_split *s, const rp_profile *profile, rp_error *err
     return st;
 }
 
+/* "1 actor", "3 actors". Returns `out`. */
+static char *count_text(int64_t count, const char *what, char out[64])
+{
+    (void)snprintf(out, 64, "%lld %s%s", (long long)count, what, count == 1 ? "" : "s");
+    return out;
+}
+
+bool rp_auto_split_fits(const rp_auto_split *s, bool in_turn, char out[RP_SPLIT_LINE_BYTES])
+{
+    int64_t actors = s->actors > 0 ? s->actors : 1;
+    int64_t learners = s->learners > 0 ? s->learners : 1;
+    bool is_shared = in_turn || (s->cores == 1 && actors == 1 && learners == 1);
+    int64_t needed = is_shared ? learners : actors + learners;
+    char text[2][64];
+
+    (void)snprintf(
+        out, RP_SPLIT_LINE_BYTES, "%s and %s need at least %lld cores: --cores is %lld",
+        count_text(actors, "actor", text[0]), count_text(learners, "learner", text[1]),
+        (long long)needed, (long long)s->cores);
+    return needed <= s->cores;
+}
+
 rp_status rp_auto_split_measure(rp_auto_split *s, const rp_profile_options *options,
                                 rp_error *err)
 {
@@ -68,13 +90,6 @@ rp_status rp_auto_split_measure(rp_auto_split *s, const rp_profile_options *opti
 int64_t rp_auto_split_most(const rp_auto_split *s)
 {
     return s->actors > 0 ? s->actors : s->curves.acting.count;
-}
-
-/* "1 actor", "3 actors". Returns `out`. */
-static char *count_text(int64_t count, const char *what, char out[64])
-{
-    (void)snprintf(out, 64, "%lld %s%s", (long long)count, what, count == 1 ? "" : "s");
-    return out;
 }
 
 char *rp_auto_split_line(const rp_auto_split *s, char out[RP_SPLIT_LINE_BYTES])

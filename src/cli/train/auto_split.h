@@ -31,6 +31,11 @@ int64_t rp_own_cores(void);
 /* Returns true if the value of an option is "auto". `text` may be NULL. */
 bool rp_is_auto(const char *text);
 
+/* Returns true if the given numbers of threads fit into the cores. An actor and a learner need
+ * a core each, except one of each on one core. Writes to `out` how many cores they need. */
+bool rp_auto_split_fits(const rp_auto_split *split, bool in_turn,
+                        char out[RP_SPLIT_LINE_BYTES]);
+
 /* Measures the curves and picks a split. `options` are passed to rp_profile_new(). This
  * function itself sets the cores and the time in them. Returns a status of the profile, or
  * RP_INVALID if no split has the given numbers of threads. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/commands/commands.h"
+#include "cli/text/units.h"
 #include "cli/train/run_folder.h"
 
 enum { EXIT_MISUSE = 2 };
@@ -32,9 +33,11 @@ static void print(const rp_env_spec *spec, const char *path)
     (void)printf("%s: observations %s %s, ", path, rp_dtype_name(spec->observation_dtype),
                  rp_shape_text(&spec->observation_shape, shape, sizeof shape));
     if (spec->action_kind == RP_ACTION_DISCRETE)
-        (void)printf("%lld actions\n", (long long)spec->action_count);
+        (void)printf("%lld action%s\n", (long long)spec->action_count,
+                     rp_plural((uint64_t)spec->action_count));
     else
-        (void)printf("actions of %zu numbers\n", spec->action_size);
+        (void)printf("actions of %zu number%s\n", spec->action_size,
+                     rp_plural(spec->action_size));
 }
 
 static int run(const rp_flags *flags)

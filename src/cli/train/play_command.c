@@ -8,6 +8,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/interrupts.h"
+#include "cli/text/units.h"
 #include "cli/train/env_drawing.h"
 #include "cli/train/run_folder.h"
 
@@ -92,9 +93,9 @@ static rp_status play(playing *p, rp_error *err)
         sum += reward;
         /* an environment that has ended shows the start of its next episode */
         if (terminated || truncated) {
-            (void)printf("%s after %lld steps, return %.4g\n",
+            (void)printf("%s after %lld step%s, return %.4g\n",
                          terminated ? "the episode ended" : "the time limit was reached",
-                         (long long)step, sum);
+                         (long long)step, rp_plural((uint64_t)step), sum);
             return RP_OK;
         }
         on = show(p, step, sum, false);

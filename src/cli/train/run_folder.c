@@ -175,6 +175,7 @@ static bool write_settings(const rp_run_folder *folder, FILE *file)
                   folder->env_class->name, folder->seed);
     if (folder->steps > 0) (void)fprintf(file, "steps %" PRId64 "\n", folder->steps);
     if (folder->actors > 0) (void)fprintf(file, "actors %" PRId64 "\n", folder->actors);
+    if (folder->keep_going) (void)fprintf(file, "keep-going 1\n");
     for (size_t i = 0; i < table->count; i++)
         (void)fprintf(file, "%s %s\n", table->list[i].name,
                       rp_decimal_text(rp_settings_get(table, &folder->settings, i), number,
@@ -245,6 +246,7 @@ static bool take_line(rp_run_folder *folder, const char *name, const char *value
     if (strcmp(name, "seed") == 0) return rp_parse_unsigned(value, &folder->seed);
     if (strcmp(name, "steps") == 0 || strcmp(name, "actors") == 0)
         return rp_parse_integer(value, name[0] == 's' ? &folder->steps : &folder->actors);
+    if (strcmp(name, "keep-going") == 0) return folder->keep_going = strcmp(value, "1") == 0;
     if (folder->kind == NULL) return false; /* the agent comes first */
     table = folder->kind->settings();
     i = rp_settings_find(table, name);
@@ -262,12 +264,20 @@ rp_status rp_run_folder_read(rp_run_folder *folder, rp_problem *problem)
     rp_error err;
     size_t number = 0;
 
+    if (file == NULL && errno == ENOENT)
+        return rp_problem_set(problem, NULL,
+                              "%.500s: there is no run%s; give the folder of a run, which "
+                              "reprise train prints at its end",
+                              folder->path,
+                              access(folder->path, F_OK) == 0 ? " in it: no settings.txt"
+                                                              : ": no such folder");
     if (file == NULL)
         return rp_problem_set(problem, NULL, "%.500s: there is no run: %s", folder->path,
                               strerror(errno));
     folder->kind = NULL;
     folder->env_class = NULL;
     folder->steps = folder->actors = 0;
+    folder->keep_going = false;
     while (fgets(line, sizeof line, file) != NULL) {
         number++;
         if (sscanf(line, "agent %127s", value) == 1 && folder->agent != NULL &&
@@ -317,6 +327,14 @@ rp_status rp_run_policy_open(rp_run_policy *run, const rp_run_folder *folder, si
     (void)rp_run_folder_file(folder, "policy.safetensors", path);
     if (st == RP_OK && stat(path, &about) == 0 && !S_ISREG(about.st_mode)) /* it may wait */
         return rp_problem_set(problem, NULL, "%.500s is no file", path);
+    if (st == RP_OK && stat(path, &about) != 0 && errno == ENOENT)
+        return rp_problem_set(
+            problem, NULL,
+            "%.300s: no policy was saved yet: there is no policy.safetensors in it; a run "
+            "saves "
+            "one when it ends or is interrupted: repeat this then, or continue it with reprise "
+            "train %s --dir %.300s --resume",
+            folder->path, folder->agent, folder->path);
     if (st == RP_OK)
         st = rp_net_load(rp_allocator_default(), run->net, path, run->params, &err);
     return st == RP_OK ? RP_OK : rp_problem_set(problem, NULL, "%s", err.text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder of a training run:
  *
- *   settings.txt         agent, environment, seed, --steps and --actors if they were given, and
- *                        every setting: "name value" lines
+ *   settings.txt         agent, environment, seed, --steps, --actors and --keep-going if they
+ *                        were given, and every setting: "name value" lines
  *   replay/              the data directory of the store: replay and snapshot (durable.h)
  *   policy.safetensors   the parameters, once the run has ended or was stopped
  *   progress.csv         the learning curve
@@ -23,6 +23,7 @@ typedef struct rp_run_folder {
     const rp_env_class *env_class;
     uint64_t seed;
     int64_t steps, actors; /* --steps and --actors of the run; 0: not given */
+    bool keep_going;       /* --keep-going of the run */
     rp_agent_settings settings;
     size_t made; /* how many folders of `path`, counted from its end, did not exist before */
 } rp_run_folder;

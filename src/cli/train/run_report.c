@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/commands/patience.h"
 #include "reprise/runs.h"
 
 enum {
@@ -53,6 +54,9 @@ struct rp_run_reporter {
     size_t named; /* names that are set */
     size_t actor_count;
     rp_run_reported result;
+    int64_t
+        failing_ns; /* when the first of the reports began that have failed since; 0: none */
+    int64_t say_ns; /* when the next line about them is due */
     /* Q2: */
     rp_real *params;
     /* of the trainer's thread: */
@@ -126,6 +130,47 @@ static rp_status send_report(rp_run_reporter *r, const rp_run_report *report, si
     return st;
 }
 
+/* Keeps why a report was dropped. The cancellation of drain() is no reason: then an earlier one
+ * stays, or else the trouble of the connection is one. With mu held. */
+static void keep_why(rp_run_reporter *r, rp_status st, const rp_error *err)
+{
+    if (st != RP_CANCELLED) {
+        memcpy(r->result.why, err->text, sizeof r->result.why);
+        return;
+    }
+    if (r->result.why[0] != '\0') return;
+    (void)rp_client_why_away(r->client, 0, r->result.why, sizeof r->result.why);
+    if (r->result.why[0] == '\0')
+        (void)snprintf(r->result.why, sizeof r->result.why,
+                       "no response before the training ended");
+}
+
+/* Keeps since when all reports fail. With mu held. */
+static void keep_failing(rp_run_reporter *r, rp_status st, int64_t begun_ns)
+{
+    if (st == RP_OK) {
+        r->failing_ns = 0;
+    } else if (r->failing_ns == 0 && st != RP_CANCELLED) {
+        r->failing_ns = begun_ns;
+        r->say_ns = begun_ns + RP_PATIENCE_MS * INT64_C(1000000);
+    }
+}
+
+bool rp_run_reporter_take_trouble(rp_run_reporter *r, char why[RP_ERROR_TEXT_BYTES])
+{
+    int64_t now_ns = rp_now_ns();
+    bool is_due;
+
+    (void)pthread_mutex_lock(&r->mu);
+    is_due = r->failing_ns != 0 && now_ns >= r->say_ns;
+    if (is_due) {
+        r->say_ns = rp_patience_next(r->failing_ns, r->say_ns, now_ns);
+        memcpy(why, r->result.why, RP_ERROR_TEXT_BYTES);
+    }
+    (void)pthread_mutex_unlock(&r->mu);
+    return is_due;
+}
+
 /* Sends entries as one report. */
 static void send_entries(rp_run_reporter *r, const entry *entries, size_t count)
 {
@@ -138,6 +183,7 @@ static void send_entries(rp_run_reporter *r, const entry *entries, size_t count)
         .run = string_of(r->options.run), .scalars = scalars, .actors = &all, .actor_count = 1};
     rp_error err = {0};
     size_t left_out = 0;
+    int64_t begun_ns;
     rp_status st;
 
     for (size_t i = 0; i < count; i++)
@@ -149,14 +195,16 @@ static void send_entries(rp_run_reporter *r, const entry *entries, size_t count)
         report.actor_count = r->actor_count;
     }
     (void)pthread_mutex_unlock(&r->mu);
+    begun_ns = rp_now_ns();
     st = send_report(r, &report, &left_out, &err);
     (void)pthread_mutex_lock(&r->mu);
+    keep_failing(r, st, begun_ns);
     if (st == RP_OK) {
         r->result.sent += count;
         r->result.left_out += left_out;
     } else {
         r->result.dropped += count;
-        memcpy(r->result.why, err.text, sizeof r->result.why);
+        keep_why(r, st, &err);
     }
     (void)pthread_mutex_unlock(&r->mu);
 }

@@ -57,8 +57,14 @@ typedef struct rp_run_reported {
     size_t episodes;      /* episodes that the server stored */
     size_t left_out; /* scalars, actors and episodes in accepted reports for which the server
                         had no room */
-    char why[RP_ERROR_TEXT_BYTES]; /* text of the last failure; "" if there was none */
+    char why[RP_ERROR_TEXT_BYTES]; /* text of the last failure other than the end of the
+                                      reporter; "" if there was none */
 } rp_run_reported;
+
+/* Returns true if all reports of the last two seconds or more have failed, and a line about it
+ * is due: after 2, 6, 18 and 54 seconds, and so on. Writes why the last one failed. Any thread
+ * may call it. */
+bool rp_run_reporter_take_trouble(rp_run_reporter *reporter, char why[RP_ERROR_TEXT_BYTES]);
 
 /* Sends the queued reports, for at most send_ms in all, and not at all if one has failed and
  * none was accepted before. Then ends the thread and frees the

@@ -76,11 +76,13 @@ typedef struct rp_training {
     rp_run_reporter *reporter; /* NULL: none */
     bool resume, quiet, json, terminal, drawn; /* drawn: a progress line is on the screen */
     bool is_refused;                           /* the run failed before it began */
-    bool is_brief;       /* the replay is not saved, so the run cannot be resumed */
-    int64_t first_steps; /* of a resumed run of Ape-X: steps of earlier processes */
-    double shown;        /* seconds since the run began when the last line was printed without a
-                            terminal */
-    double greedy;       /* mean return of the latest evaluation, with the greedy policy */
+    bool is_brief;          /* the replay is not saved, so the run cannot be resumed */
+    int64_t first_steps;    /* of a resumed run of Ape-X: steps of earlier processes */
+    double earlier_seconds; /* of a resumed run: the last row that is kept of progress.csv */
+    int64_t earlier_episodes;
+    double shown;  /* seconds since the run began when the last line was printed without a
+                      terminal */
+    double greedy; /* mean return of the latest evaluation, with the greedy policy */
     rp_curve_point *points; /* of the learning curve */
     size_t point_count, point_capacity;
     rp_auto_split split; /* of --actors auto and --learners auto */
@@ -139,6 +141,11 @@ RP_NODISCARD rp_status rp_train_serve(rp_training *t, rp_error *err);
  * --serve. */
 RP_NODISCARD rp_status rp_train_open_reporter(rp_training *t, rp_error *err);
 void rp_train_close_reporter(rp_training *t);
+
+/* Warns if reports do not reach the server of --report, at growing intervals. Before a warning,
+ * removes the `drawn` lines from the screen. Returns the number of lines that are left there.
+ */
+size_t rp_train_warn_reports(rp_training *t, size_t drawn);
 /* Writes the parameters to policy.safetensors in the folder. */
 RP_NODISCARD rp_status rp_train_save_policy(const rp_training *t, const rp_real *params,
                                             rp_error *err);

@@ -49,7 +49,6 @@ static rp_status take_run_options(rp_training *t, rp_problem *problem)
     if (st == RP_OK) st = rp_train_integer(t, RP_TRAIN_SAVE_EVERY, 0, &o->save_every, problem);
     if (st == RP_OK && value.text != NULL)
         st = rp_setting_number(&value, -1e300, 1e300, &o->threshold, problem);
-    o->keep_going = rp_train_is_on(t, RP_TRAIN_KEEP_GOING);
     o->inline_evaluation = rp_train_is_on(t, RP_TRAIN_ONE_THREAD);
     return st;
 }
@@ -127,6 +126,7 @@ int rp_train_pick(rp_training *t, const rp_apex_algorithm *algorithm)
         return rp_train_failed("--async-learners: their number is not picked: give --learners");
     if (given != NULL && !rp_is_auto(given) && learners < table->count)
         s->learners = (int64_t)rp_settings_get(table, &t->folder.settings, learners);
+    if (!rp_auto_split_fits(s, algorithm == NULL, line)) return rp_train_failed(line);
     if (rp_auto_split_measure(s, &options, &err) != RP_OK)
         return should_stop(t) ? RP_TRAIN_SIGNAL + atomic_load(&t->interrupts.number)
                               : rp_train_failed(err.text);
@@ -145,6 +145,7 @@ int rp_train_agent(rp_training *t)
         rp_train_folder(t, rp_train_get(t, RP_TRAIN_ENV), &problem) != RP_OK)
         return rp_train_misuse(&problem);
     if (t->folder.steps > 0) t->options.max_steps = t->folder.steps;
+    t->options.keep_going = t->folder.keep_going;
     if (rp_interrupts_start(&t->interrupts) != RP_OK)
         return rp_train_failed("no thread for signals");
     status = rp_train_pick(t, NULL);

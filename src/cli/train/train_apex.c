@@ -45,6 +45,7 @@ typedef struct apex_run {
     int64_t eval_version;                 /* in the curve */
     size_t drawn;                         /* lines on the terminal */
     char said_wait[64];                   /* what the part of a role was waiting for then */
+    rp_part_wait wait;                    /* of the part of a role */
     char said_trouble[sizeof((rp_apex_part *)NULL)->trouble];
     double next_trouble_s, trouble_pause_s; /* of the clock of the progress */
 } apex_run;
@@ -80,8 +81,7 @@ rp_status rp_train_take_apex(const rp_training *t, rp_apex_options *o, int64_t *
 
     *o = (rp_apex_options){.algorithm = rp_apex_find(t->folder.kind->name),
                            .actors = ACTORS,
-                           .seed = t->folder.seed,
-                           .keep_going = rp_train_is_on(t, RP_TRAIN_KEEP_GOING)};
+                           .seed = t->folder.seed};
     *seconds = 0;
     st = rp_train_integer(t, RP_TRAIN_STEPS, 1, &o->max_steps, problem);
     if (st == RP_OK) st = rp_train_integer(t, RP_TRAIN_SECONDS, 1, seconds, problem);
@@ -143,31 +143,6 @@ static void free_program(apex_run *r)
     r->params = NULL;
 }
 
-static void report_actors(const apex_run *r)
-{
-    rp_run_actor actors[RP_REPORT_ACTORS];
-    char names[RP_REPORT_ACTORS][32];
-    int64_t newest = 0;
-    size_t count = 0;
-
-    if (r->t->reporter == NULL) return;
-    for (size_t i = 0; i < r->part_count; i++)
-        if (r->parts[i].version > newest) newest = r->parts[i].version;
-    for (size_t i = 0; i < r->part_count && count < RP_REPORT_ACTORS; i++) {
-        const rp_apex_part *p = &r->parts[i];
-
-        if (p->role != RP_APEX_ACTOR || p->has_left) continue;
-        (void)rp_part_name(p, names[count]);
-        actors[count] = (rp_run_actor){{names[count], strlen(names[count])},
-                                       p->exploration,
-                                       p->mean_return,
-                                       p->version,
-                                       newest - p->version};
-        count++;
-    }
-    rp_run_reporter_set_actors(r->t->reporter, actors, count);
-}
-
 /* A line of the only part, when it begins to wait for something else, and from time to time. */
 static void say_part(apex_run *r)
 {
@@ -211,6 +186,8 @@ static void show(apex_run *r)
 
     if (r->t->quiet) return;
     if (rp_train_get(r->t, RP_TRAIN_ROLE) != NULL) {
+        rp_part_wait_look(&r->wait, &r->parts[0], rp_train_get(r->t, RP_TRAIN_REPLAY),
+                          rp_now_ns());
         say_part(r);
     } else if (r->t->terminal) {
         r->drawn = rp_part_lines_draw(r->parts, r->part_count, threshold, r->drawn);
@@ -230,8 +207,11 @@ static rp_status keep(apex_run *r, int64_t eval_version, rp_error *err)
     if (eval_version == r->eval_version) p.eval_return = (double)NAN;
     r->eval_version = eval_version;
     r->kept = p;
+    p.seconds += r->t->earlier_seconds; /* those of the parts begin at 0 in each process */
+    p.eval_seconds += r->t->earlier_seconds;
+    p.episodes += r->t->earlier_episodes;
     (void)rp_apex_get_parameters(r->apex, r->params, rp_apex_parameter_count(r->apex));
-    report_actors(r);
+    rp_parts_report(r->t->reporter, r->parts, r->part_count);
     rp_train_keep(r->t, &p, r->params);
     for (size_t i = 0; st == RP_OK && i < r->t->log_count; i++)
         st = rp_run_log_write(r->t->logs[i], &p, err);
@@ -300,6 +280,7 @@ static rp_status look(apex_run *r, bool is_last, rp_error *err)
     if (is_last || (r->progress.seconds - r->kept.seconds) * KEEP_S2 >= 1)
         st = keep(r, version, err);
     say_trouble(r);
+    r->drawn = rp_train_warn_reports(r->t, r->drawn);
     show(r);
     return st;
 }
@@ -519,9 +500,11 @@ static int run_replay(apex_run *r, int64_t shard)
                                         .ctx = path};
     rp_error err = {0};
     rp_status st = rp_store_new(NULL, &t->store, &err);
+    bool is_saved = false; /* by an earlier process */
 
     if (shard > 0) (void)snprintf(name, sizeof name, "replay-%lld", (long long)shard);
     (void)rp_run_folder_file(&t->folder, name, path);
+    if (t->dir != NULL) is_saved = access(path, F_OK) == 0;
     if (st == RP_OK && t->dir != NULL)
         st = rp_durable_open(&durable, t->store, &r->durable, &err);
     if (st != RP_OK) {
@@ -530,6 +513,10 @@ static int run_replay(apex_run *r, int64_t shard)
         return rp_train_failed(err.text);
     }
     t->durable = r->durable;
+    if (is_saved && shard == 0 && !rp_snapshot_exists(t->store)) /* other shards have none */
+        (void)fprintf(
+            stderr, "reprise train: %s: no snapshot: a learner that starts now begins again\n",
+            path);
     if (st == RP_OK) st = rp_train_serve(t, &err);
     while (st == RP_OK && !is_interrupted(r)) (void)usleep(STEP_MS * 1000);
     rp_server_free(t->server);
@@ -650,8 +637,10 @@ static int run_role(apex_run *r, const char *name, rp_problem *problem)
     if (rp_train_get(t, RP_TRAIN_REPLAY) == NULL)
         (void)rp_problem_set(problem, NULL, "--role %s needs --replay ADDR", name);
     else if (index >= (role == RP_APEX_ACTOR ? r->options.actors : 1))
-        (void)rp_problem_set(problem, NULL, "--index: there are %lld actors, from 0",
-                             (long long)r->options.actors);
+        (void)rp_problem_set(problem, NULL, "--index: there %s %lld actor%s, from 0",
+                             r->options.actors == 1 ? "is" : "are",
+                             (long long)r->options.actors,
+                             rp_plural((uint64_t)r->options.actors));
     else if (make_folder(t, problem))
         return run_part(r, role, index);
     return rp_train_misuse(problem);
@@ -674,6 +663,7 @@ int rp_train_apex(rp_training *t)
     if (role == NULL && rp_train_folder(t, rp_train_get(t, RP_TRAIN_ENV), &problem) != RP_OK)
         return rp_train_misuse(&problem);
     if (t->folder.steps > 0) r.options.max_steps = t->folder.steps;
+    r.options.keep_going = t->folder.keep_going || rp_train_is_on(t, RP_TRAIN_KEEP_GOING);
     if (t->folder.actors > 0) r.options.actors = r.options.most_actors = t->folder.actors;
     if (rp_interrupts_start(&t->interrupts) != RP_OK)
         return rp_train_failed("no thread for signals");

@@ -117,9 +117,11 @@ static const char text[] =
     "one.\n"
     "Greedy episodes tell whether the environment is solved. With --resume the environment, "
     "the\n"
-    "seed and the settings of the agent are those of the run, and so are --steps and --actors\n"
-    "if they are not given again. All other options are not kept, nor is --actors auto: give\n"
-    "those of the evaluation again.\n"
+    "seed and the settings of the agent are those of the run, and so are --steps, --actors "
+    "and\n"
+    "--keep-going if they are not given again. All other options are not kept, nor is "
+    "--actors\n"
+    "auto: give those of the evaluation again.\n"
     "\n"
     "dpg has these settings as well, with other defaults than dqn: n-step (3), rate (1e-3),\n"
     "reward-scale (0.1), max-norm (40), huber (0), batch (64), steps-per-update (1), capacity\n"
@@ -217,8 +219,8 @@ rp_status rp_train_settings(rp_training *t, const char *env, rp_problem *problem
     return st == RP_OK ? take_settings(t, problem) : st;
 }
 
-/* Takes --steps and --actors if they are given. `*changed`: the folder had other values. Their
- * bounds have been checked. --actors auto is not kept. */
+/* Takes --steps, --actors and --keep-going if they are given. `*changed`: the folder had other
+ * values. Their bounds have been checked. --actors auto is not kept. */
 static rp_status take_kept(rp_training *t, bool *changed, rp_problem *problem)
 {
     const rp_run_folder before = t->folder;
@@ -228,7 +230,10 @@ static rp_status take_kept(rp_training *t, bool *changed, rp_problem *problem)
         t->folder.actors = 0;
     else if (st == RP_OK)
         st = rp_train_integer(t, RP_TRAIN_ACTORS, 1, &t->folder.actors, problem);
-    *changed = before.steps != t->folder.steps || before.actors != t->folder.actors;
+    if (rp_train_get(t, RP_TRAIN_KEEP_GOING) != NULL)
+        t->folder.keep_going = rp_train_is_on(t, RP_TRAIN_KEEP_GOING);
+    *changed = before.steps != t->folder.steps || before.actors != t->folder.actors ||
+               before.keep_going != t->folder.keep_going;
     return st;
 }
 
@@ -256,7 +261,10 @@ rp_status rp_train_folder(rp_training *t, const char *env, rp_problem *problem)
     bool changed;
     rp_status st = RP_OK;
 
-    if (env == NULL && !(t->resume && dir != NULL))
+    if (env == NULL && t->resume && dir == NULL)
+        return rp_problem_set(problem, NULL,
+                              "--resume: --dir FOLDER is missing: the folder of the run");
+    if (env == NULL && !t->resume)
         return rp_problem_set(problem, NULL, "--env is missing: for example --env cartpole");
     if (env != NULL) st = rp_run_find_env(env, &class, problem);
     if (st == RP_OK)
@@ -266,6 +274,7 @@ rp_status rp_train_folder(rp_training *t, const char *env, rp_problem *problem)
     if (t->resume) return read_folder(t, class, problem);
     st = rp_train_settings(t, env, problem);
     t->folder.steps = t->folder.actors = 0;
+    t->folder.keep_going = false;
     if (st == RP_OK) st = take_kept(t, &changed, problem);
     return st == RP_OK ? rp_run_folder_create(&t->folder, problem) : st;
 }
@@ -350,9 +359,9 @@ static rp_status check_options(const rp_training *t, bool is_apex, rp_problem *p
                                   options[of_one[i]].name);
     for (size_t i = RP_TRAIN_ACTORS; !is_apex && i < RP_TRAIN_SETTINGS; i++)
         if (rp_train_get(t, i) != NULL)
-            return rp_problem_set(problem, NULL,
-                                  "--%s is an option of apex-dqn, apex-dpg and apex-sac",
-                                  options[i].name);
+            return rp_problem_set(
+                problem, NULL, "--%s is an option of apex-dqn, apex-dpg and apex-sac%s",
+                options[i].name, i == RP_TRAIN_SECONDS ? "; --steps N limits this agent" : "");
     for (size_t i = 0;
          rp_train_is_on(t, RP_TRAIN_PROCESSES) && i < sizeof alone / sizeof alone[0]; i++)
         if (rp_train_get(t, alone[i]) != NULL)
@@ -445,17 +454,38 @@ static int train(const rp_program *program)
     return is_apex ? rp_train_apex(&t) : rp_train_agent(&t);
 }
 
-static int run(const rp_flags *flags)
+/* Takes the agent of a run that is resumed from its folder, if none is given. */
+static rp_status add_agent(rp_flags *flags, rp_problem *problem)
 {
+    static rp_run_folder folder; /* too large for a stack */
+    const char *resume = rp_flags_get(flags, RP_TRAIN_RESUME);
+    const char *dir = rp_flags_get(flags, RP_TRAIN_DIR);
+    rp_status st;
+
+    if (flags->word_count > 0 || resume == NULL || strcmp(resume, "false") == 0 ||
+        dir == NULL || rp_flags_get(flags, RP_TRAIN_PROGRAM) != NULL)
+        return RP_OK;
+    folder = (rp_run_folder){0};
+    st = rp_run_folder_choose(&folder, dir, "", true, problem);
+    if (st == RP_OK) st = rp_run_folder_read(&folder, problem);
+    if (st == RP_OK) flags->words[flags->word_count++] = folder.agent;
+    return st;
+}
+
+static int run(const rp_flags *given)
+{
+    static rp_flags flags;     /* too large for a stack */
     static rp_program program; /* too large for a stack */
-    const char *file = rp_flags_get(flags, RP_TRAIN_PROGRAM);
+    const char *file = rp_flags_get(given, RP_TRAIN_PROGRAM);
     rp_problem problem;
-    rp_status st = RP_OK;
+    rp_status st;
     int status;
 
+    flags = *given;
     rp_program_init(&program, NULL);
-    if (file != NULL) st = rp_program_read_file(&program, file, &problem);
-    if (st == RP_OK) st = rp_program_merge(&program, flags, &problem);
+    st = add_agent(&flags, &problem);
+    if (st == RP_OK && file != NULL) st = rp_program_read_file(&program, file, &problem);
+    if (st == RP_OK) st = rp_program_merge(&program, &flags, &problem);
     status = st == RP_OK ? train(&program) : rp_train_misuse(&problem);
     rp_program_deinit(&program);
     return status;

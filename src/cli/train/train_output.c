@@ -11,7 +11,9 @@
 
 #include "cli/commands/remote.h"
 #include "cli/text/text_buffer.h"
+#include "cli/text/units.h"
 #include "cli/train/train.h"
+#include "cli/train/train_lines.h"
 #include "reprise/rl/safetensors.h"
 
 enum {
@@ -54,6 +56,21 @@ void rp_train_keep(rp_training *t, const rp_run_progress *progress, const rp_rea
     if (isfinite(progress->eval_return)) t->greedy = progress->eval_return;
 }
 
+size_t rp_train_warn_reports(rp_training *t, size_t drawn)
+{
+    const char *address = rp_train_get(t, RP_TRAIN_REPORT);
+    char why[RP_ERROR_TEXT_BYTES];
+
+    if (t->reporter == NULL || address == NULL ||
+        !rp_run_reporter_take_trouble(t->reporter, why))
+        return drawn;
+    rp_part_lines_clear(drawn);
+    (void)fprintf(
+        stderr, "%sreprise train: warning: reports do not reach %s: %s; the training goes on\n",
+        t->drawn ? "\r\x1b[K" : "", address, why);
+    return 0;
+}
+
 /* The live line of a terminal, on standard error; elsewhere a line from time to time. */
 void rp_train_progress(rp_training *t, const rp_run_progress *progress, const rp_real *params)
 {
@@ -61,6 +78,7 @@ void rp_train_progress(rp_training *t, const rp_run_progress *progress, const rp
     char line[256];
 
     rp_train_keep(t, progress, params);
+    (void)rp_train_warn_reports(t, 0);
     if (t->quiet) return;
     p.eval_return = t->greedy;
     if (t->terminal) {
@@ -75,7 +93,8 @@ void rp_train_progress(rp_training *t, const rp_run_progress *progress, const rp
     }
 }
 
-/* Reads the points of the earlier parts of a run that is resumed. */
+/* Reads the points of the earlier parts of a run that is resumed, and how long they took. A row
+ * without its end is not kept: the process was killed within it. */
 static void read_points(rp_training *t, int64_t steps)
 {
     char path[RP_RUN_PATH_BYTES + 64], line[1024];
@@ -86,8 +105,10 @@ static void read_points(rp_training *t, int64_t steps)
         char *at = line;
 
         p.steps = strtoll(line, NULL, 10);
-        if (p.steps <= 0 || p.steps > steps) continue;
+        if (p.steps <= 0 || p.steps > steps || strchr(line, '\n') == NULL) continue;
         for (int column = 0; at != NULL && column <= 7; column++) {
+            if (column == 1) t->earlier_seconds = strtod(at, NULL);
+            if (column == 2) t->earlier_episodes = strtoll(at, NULL, 10);
             if (column == 4 && *at != ',') p.mean_return = strtod(at, NULL);
             if (column == 7 && *at != ',') p.eval_return = strtod(at, NULL);
             at = strchr(at, ',');
@@ -138,15 +159,17 @@ rp_status rp_train_open_logs(rp_training *t, int64_t steps, rp_error *err)
     const char *names = rp_train_get(t, RP_TRAIN_LOG);
     rp_status st;
 
+    t->earlier_seconds = 0;
+    t->earlier_episodes = 0;
     if (t->resume) read_points(t, steps);
     st = rp_run_log_open_csv(NULL, rp_run_folder_file(&t->folder, "progress.csv", path),
                              t->resume, steps, &t->logs[t->log_count], err);
     if (st != RP_OK) return st;
     t->log_count++;
     if (names == NULL) return RP_OK;
-    st = rp_run_log_open_events(NULL, t->folder.path,
-                                strcmp(names, "sb3") == 0 ? RP_NAMES_SB3 : RP_NAMES_CLEANRL,
-                                (double)time(NULL), &t->logs[t->log_count], err);
+    st = rp_run_log_open_events(
+        NULL, t->folder.path, strcmp(names, "sb3") == 0 ? RP_NAMES_SB3 : RP_NAMES_CLEANRL,
+        (double)time(NULL) - t->earlier_seconds, &t->logs[t->log_count], err);
     if (st == RP_OK) t->log_count++;
     return st;
 }
@@ -331,6 +354,9 @@ int rp_train_draw(const rp_training *t, double threshold)
 
 static void print_json(const rp_training *t, const rp_trainer_result *r)
 {
+    /* Other agents count on by themselves. */
+    bool begins_at_0 = t->first_steps > 0;
+    double seconds = r->progress.seconds + (begins_at_0 ? t->earlier_seconds : 0);
     rp_text_buffer out = {0};
 
     rp_json_open(&out, '{');
@@ -352,11 +378,11 @@ static void print_json(const rp_training *t, const rp_trainer_result *r)
     rp_json_key(&out, "steps");
     rp_json_put_integer(&out, r->progress.steps);
     rp_json_key(&out, "episodes");
-    rp_json_put_integer(&out, r->progress.episodes);
+    rp_json_put_integer(&out, r->progress.episodes + (begins_at_0 ? t->earlier_episodes : 0));
     rp_json_key(&out, "updates");
     rp_json_put_integer(&out, r->progress.updates);
     rp_json_key(&out, "seconds");
-    rp_json_put_number(&out, round(r->progress.seconds * 1e3) / 1e3);
+    rp_json_put_number(&out, round(seconds * 1e3) / 1e3);
     if (t->split.is_on) {
         rp_run_progress noted = {0};
 
@@ -395,18 +421,24 @@ void rp_train_print(const rp_training *t, const rp_trainer_result *r)
         (void)printf("stopped and saved; reprise train %s --dir %s --resume continues\n",
                      t->folder.agent, t->folder.path);
     else
-        (void)printf("not solved in %lld steps\n", (long long)p->steps);
+        (void)printf("not solved in %lld step%s\n", (long long)p->steps,
+                     rp_plural((uint64_t)p->steps));
     if (t->first_steps > 0)
         (void)printf(
-            "%lld steps and %lld updates in all; %lld steps and %lld episodes since it "
+            "%lld steps and %lld update%s in all; %lld step%s and %lld episode%s since it "
             "was resumed, in %.1f s (%.0f steps/s)\n%s\n",
-            (long long)p->steps, (long long)p->updates, (long long)(p->steps - t->first_steps),
-            (long long)p->episodes, p->seconds,
+            (long long)p->steps, (long long)p->updates, rp_plural((uint64_t)p->updates),
+            (long long)(p->steps - t->first_steps),
+            rp_plural((uint64_t)(p->steps - t->first_steps)), (long long)p->episodes,
+            rp_plural((uint64_t)p->episodes), p->seconds,
             (double)(p->steps - t->first_steps) / p->seconds, t->folder.path);
     else
-        (void)printf("%lld steps, %lld episodes, %lld updates in %.1f s (%.0f steps/s)\n%s\n",
-                     (long long)p->steps, (long long)p->episodes, (long long)p->updates,
-                     p->seconds, (double)p->steps / p->seconds, t->folder.path);
+        (void)printf(
+            "%lld step%s, %lld episode%s, %lld update%s in %.1f s (%.0f steps/s)\n%s\n",
+            (long long)p->steps, rp_plural((uint64_t)p->steps), (long long)p->episodes,
+            rp_plural((uint64_t)p->episodes), (long long)p->updates,
+            rp_plural((uint64_t)p->updates), p->seconds, (double)p->steps / p->seconds,
+            t->folder.path);
 }
 
 void rp_train_close_run(rp_training *t)

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/remote.h"
 #include "cli/text/argument_list.h"
 #include "cli/text/units.h"
 #include "cli/train/train_apex.h"
@@ -39,6 +40,7 @@ enum {
     CRASH_MS = 1000,      /* a crash within this time counts as a failure */
     MOST_FAILURES = 10,   /* in a row; other deaths by a signal are not failures */
     GRACE_MS = 10000,     /* between SIGTERM and SIGKILL */
+    COUNT_MS = 2000,      /* for the totals at the end */
     ADDRESS_BYTES = 1200, /* of a shard */
 };
 
@@ -66,6 +68,9 @@ typedef struct supervisor {
     int64_t actors, shards;
     char *replay; /* the addresses of all shards, for the parts */
     bool is_over;
+    bool is_solved; /* the evaluator has found, and printed, that the task is solved */
+    double seconds; /* from the start of the first part until the last but the replay ended */
+    int64_t steps, updates; /* at the end; -1: the replay did not tell them */
     int status;
 } supervisor;
 
@@ -99,9 +104,9 @@ static char *shard_address(const supervisor *s, int64_t shard, char out[ADDRESS_
 }
 
 /* Options that the parts get as they were given. */
-static const rp_train_option passed_on[] = {
-    RP_TRAIN_KEEP_GOING,       RP_TRAIN_THRESHOLD, RP_TRAIN_QUIET,    RP_TRAIN_EVAL_EPISODES,
-    RP_TRAIN_CONFIRM_EPISODES, RP_TRAIN_REPORT,    RP_TRAIN_REPORT_CA};
+static const rp_train_option passed_on[] = {RP_TRAIN_THRESHOLD,     RP_TRAIN_QUIET,
+                                            RP_TRAIN_EVAL_EPISODES, RP_TRAIN_CONFIRM_EPISODES,
+                                            RP_TRAIN_REPORT,        RP_TRAIN_REPORT_CA};
 
 /* Those that a server of the replay gets. */
 static const rp_train_option served_by[] = {RP_TRAIN_TOKENS, RP_TRAIN_TLS_CERT,
@@ -132,6 +137,7 @@ static void set_arguments(const supervisor *s, const child *c, rp_argument_list 
     pass_on(t, passed_on, sizeof passed_on / sizeof passed_on[0], a);
     if (t->folder.steps > 0) /* the run may have them from its folder */
         rp_argument_list_add(a, "--steps=%lld", (long long)t->folder.steps);
+    if (t->folder.keep_going) rp_argument_list_add(a, "--keep-going");
     if (c->kind == CHILD_REPLAY)
         pass_on(t, served_by, sizeof served_by / sizeof served_by[0], a);
     rp_argument_list_add(a, "--env=%s", t->folder.env_class->name);
@@ -220,6 +226,7 @@ static void bury(supervisor *s, child *c, int status)
     if (WIFEXITED(status) && code == 0 &&
         (c->kind == CHILD_EVALUATOR || c->kind == CHILD_LEARNER)) {
         s->is_over = true;
+        s->is_solved |= c->kind == CHILD_EVALUATOR;
         return;
     }
     c->failures = is_healthy || is_killed ? 0 : c->failures + 1;
@@ -293,6 +300,59 @@ static void stop(supervisor *s, bool is_replay)
     }
 }
 
+/* Asks the replay how far the run has come. The actors alone know of episodes. */
+static void count(supervisor *s)
+{
+    const rp_settings_table *table = s->t->folder.kind->settings();
+    size_t batch = rp_settings_find(table, "batch");
+    const rp_client_options options = {.token = rp_environment_token(),
+                                       .ca_file = rp_train_get(s->t, RP_TRAIN_REPORT_CA)};
+    int64_t samples = 0;
+    rp_client *client = NULL;
+    rp_client_tables *shards = NULL;
+
+    s->steps = s->updates = -1;
+    if (rp_client_new(s->replay, &options, &client, NULL) == RP_OK &&
+        rp_client_get_table(client, "replay", rp_wait_ms(COUNT_MS), &shards, NULL) == RP_OK) {
+        s->steps = 0;
+        for (size_t i = 0; i < shards->count; i++) {
+            s->steps += shards->tables[i].info.inserts;
+            samples += shards->tables[i].info.samples;
+        }
+        s->updates = samples / (int64_t)rp_settings_get(table, &s->t->folder.settings, batch);
+    }
+    rp_client_tables_free(shards);
+    rp_client_free(client);
+}
+
+/* Prints what came of a run, as a run in one process does. */
+static void print_summary(const supervisor *s)
+{
+    const rp_training *t = s->t;
+    char shards[40] = "", all[40] = "";
+
+    if (s->status == EXIT_FAILURE) return; /* the reason has been printed */
+    if (s->shards > 1)
+        (void)snprintf(shards, sizeof shards, " --shards %lld", (long long)s->shards);
+    if (s->steps >= 0)
+        (void)snprintf(all, sizeof all, " in %lld step%s", (long long)s->steps,
+                       rp_plural((uint64_t)s->steps));
+    if (s->status != 0) /* a signal */
+        (void)printf("stopped and saved; reprise train %s --dir %s --resume --processes%s "
+                     "continues\n",
+                     t->folder.agent, t->folder.path, shards);
+    else if (!s->is_solved)
+        (void)printf("not solved%s\n", all);
+    if (s->steps < 0) return;
+    (void)printf("%lld step%s%s %lld update%s", (long long)s->steps,
+                 rp_plural((uint64_t)s->steps), t->resume ? " and" : ",", (long long)s->updates,
+                 rp_plural((uint64_t)s->updates));
+    if (t->resume)
+        (void)printf(" in all; it was resumed %.1f s ago\n", s->seconds);
+    else
+        (void)printf(" in %.1f s (%.0f steps/s)\n", s->seconds, (double)s->steps / s->seconds);
+}
+
 static void supervise(supervisor *s, int64_t seconds)
 {
     int64_t began_ns = rp_now_ns();
@@ -311,6 +371,8 @@ static void supervise(supervisor *s, int64_t seconds)
         reap(s);
     }
     stop(s, false);
+    s->seconds = (double)(rp_now_ns() - began_ns) / 1e9;
+    if (!s->t->quiet && s->status != EXIT_FAILURE) count(s);
     stop(s, true);
 }
 
@@ -364,11 +426,14 @@ static int lock_folder(const rp_training *t)
 
 int rp_train_processes(rp_training *t, int64_t actors, int64_t shards, int64_t seconds)
 {
-    supervisor s = {.t = t, .actors = actors, .shards = shards};
+    supervisor s = {.t = t, .actors = actors, .shards = shards, .steps = -1};
     char path[RP_RUN_PATH_BYTES + 64];
     int lock = lock_folder(t);
 
     if (lock < 0) return EXIT_FAILURE;
+    /* The role replay says so itself if it has data. */
+    if (t->resume && access(rp_run_folder_file(&t->folder, "replay", path), F_OK) != 0)
+        (void)fprintf(stderr, "reprise train: %s: no snapshot: starts again\n", t->folder.path);
     if (set_children(&s))
         supervise(&s, seconds);
     else
@@ -384,6 +449,7 @@ int rp_train_processes(rp_training *t, int64_t actors, int64_t shards, int64_t s
     if (!t->quiet &&
         access(rp_run_folder_file(&t->folder, "policy.safetensors", path), R_OK) != 0)
         (void)printf("there is no policy: no parameters were evaluated\n");
+    if (!t->quiet) print_summary(&s);
     if (!t->quiet) (void)printf("%s\n", t->folder.path);
     return s.status;
 }

@@ -351,8 +351,9 @@ static rp_status check_shards(const rp_program *p, const rp_yaml *root, rp_probl
         return RP_INVALID;
     if ((size_t)count == p->address_count) return RP_OK;
     return rp_problem_set(problem, &root->place,
-                          "replay: has %lld shards and %zu addresses; leave shards out",
-                          (long long)count, p->address_count);
+                          "replay: has %lld shard%s and %zu address%s; leave shards out",
+                          (long long)count, rp_plural((uint64_t)count), p->address_count,
+                          p->address_count == 1 ? "" : "es");
 }
 
 static rp_status read_root(rp_program *p, const char *file, const rp_yaml *root,
@@ -483,7 +484,8 @@ rp_status rp_program_merge(rp_program *p, const rp_flags *given, rp_problem *pro
     if (given->word_count > 0) p->flags.words[0] = given->words[0];
     if (given->word_count > 0) p->flags.word_count = 1;
     if (p->flags.word_count == 0)
-        return rp_problem_set(problem, NULL, "usage: reprise train %s; --help explains it",
+        return rp_problem_set(problem, NULL,
+                              "AGENT is missing; usage: reprise train %s; --help explains it",
                               rp_train_command.usage);
     if (has_file && strncmp(p->flags.words[0], "apex-", 5) != 0)
         return rp_problem_set(problem, NULL,

@@ -15,6 +15,7 @@
 #include "net/address.h"
 #include "net/tls.h"
 #include "reprise/wait.h"
+#include "util/polling.h"
 #include "wire/h2/h2.h"
 
 typedef struct rp_channel rp_channel;
@@ -68,9 +69,10 @@ typedef struct rp_channel_call_class {
 struct rp_channel_call {
     const rp_channel_call_class *class;
     const char *path;
-    int64_t deadline_ns; /* monotonic, or RP_FOREVER. Also sent as grpc-timeout */
-    bool fails_fast;     /* end with RP_UNAVAILABLE if the next attempt to connect fails */
-    bool skips_away;     /* end with RP_UNAVAILABLE at once if rp_channel_is_away() */
+    int64_t deadline_ns;   /* monotonic, or RP_FOREVER. Also sent as grpc-timeout */
+    int64_t connect_by_ns; /* end with RP_DEADLINE without a connection by then; 0: no bound */
+    bool fails_fast;       /* end with RP_UNAVAILABLE if the next attempt to connect fails */
+    bool skips_away;       /* end with RP_UNAVAILABLE at once if rp_channel_is_away() */
     /* private */
     rp_channel *channel;  /* NULL: the call has ended or not begun */
     struct rp_peer *peer; /* the connection; NULL: the call waits for one */
@@ -112,13 +114,9 @@ void rp_channel_resume(rp_channel_call *call);
  * descriptor, or if the connection uses TLS. */
 int rp_channel_borrow(rp_channel_call *call);
 bool rp_channel_borrows(const rp_channel_call *call);
-/* A thread that waits for a response may poll the descriptor for a short time before it sleeps,
- * which takes less time if the response comes soon and there is a processor for each side.
- * rp_channel_may_poll() returns false if the process has one processor, and for most calls if
- * the last responses were not there in time. rp_channel_count_poll() counts whether a thread
- * that has polled found bytes. Any thread. */
-bool rp_channel_may_poll(rp_channel *channel);
-void rp_channel_count_poll(rp_channel *channel, bool has_bytes);
+/* Says whether a thread that waits for a response polls the descriptor before it sleeps. Any
+ * thread. */
+rp_polling *rp_channel_polling(rp_channel *channel);
 /* Reads from the connection, and handles the bytes for all of its calls. Does nothing if this
  * call has not borrowed the descriptor. */
 void rp_channel_read(rp_channel_call *call);

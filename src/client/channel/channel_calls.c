@@ -179,7 +179,7 @@ static void on_deadline(rp_timer *timer)
     else if (why[0] == '\0' && call->channel->state == RP_CHANNEL_GREETING)
         (void)snprintf(text, sizeof text,
                        "%.80s accepts connections and does not respond: is it stopped or "
-                       "overloaded?",
+                       "overloaded, or no server of gRPC?",
                        call->channel->options.text);
     else if (why[0] == '\0')
         (void)snprintf(text, sizeof text, "%.80s: no connection in time",
@@ -209,6 +209,8 @@ void rp_channel_touch(rp_channel *c)
 
 void rp_channel_begin(rp_channel *c, rp_channel_call *call)
 {
+    int64_t due_ns = call->deadline_ns;
+
     assert(call->channel == NULL); /* not begun twice */
     assert(call->class != NULL && call->path != NULL);
     call->channel = c;
@@ -217,8 +219,8 @@ void rp_channel_begin(rp_channel *c, rp_channel_call *call)
     call->attempt = c->attempt;
     call->timer = (rp_timer){.on_due = on_deadline};
     call->is_hurried = false;
-    call->starved = call->deadline_ns != RP_FOREVER &&
-                    rp_loop_arm(c->loop, &call->timer, call->deadline_ns) != RP_OK;
+    if (call->connect_by_ns != 0 && call->connect_by_ns < due_ns) due_ns = call->connect_by_ns;
+    call->starved = due_ns != RP_FOREVER && rp_loop_arm(c->loop, &call->timer, due_ns) != RP_OK;
     add_waiting(c, call);
     rp_channel_touch(c);
 }
@@ -294,28 +296,9 @@ int rp_channel_borrow(rp_channel_call *call)
     return c->borrower == call ? call->peer->link.fd : -1;
 }
 
-/* After MOST_MISSES responses that were not there in time only one call in TRY_AGAIN polls. */
-enum { MOST_MISSES = 4, TRY_AGAIN = 32 };
-
-bool rp_channel_may_poll(rp_channel *c)
+rp_polling *rp_channel_polling(rp_channel *c)
 {
-    unsigned misses = atomic_load_explicit(&c->poll_misses, memory_order_relaxed);
-
-    if (!c->has_processors) return false;
-    if (misses < MOST_MISSES) return true;
-    atomic_store_explicit(&c->poll_misses, misses + 1, memory_order_relaxed);
-    return misses % TRY_AGAIN == 0;
-}
-
-void rp_channel_count_poll(rp_channel *c, bool has_bytes)
-{
-    unsigned misses = atomic_load_explicit(&c->poll_misses, memory_order_relaxed);
-
-    if (has_bytes)
-        misses = 0;
-    else if (misses < MOST_MISSES)
-        misses++;
-    atomic_store_explicit(&c->poll_misses, misses, memory_order_relaxed);
+    return &c->polling;
 }
 
 bool rp_channel_borrows(const rp_channel_call *call)
@@ -341,6 +324,8 @@ static void end_hasty(rp_channel *c, uint64_t attempt)
     char why[RP_CHANNEL_TEXT_BYTES + 96];
     rp_channel_call *call;
 
+    /* This attempt may have begun before the client gave up, and the call after it. */
+    if (c->is_given_up) end_list(&c->waiting, given_up);
     rp_channel_why(c, why, sizeof why);
     do { /* from the start each time: on_end may begin and cancel other calls */
         call = c->waiting;
@@ -486,7 +471,10 @@ static void begin_call(rp_channel *c, rp_channel_call *call)
         end_call(call, RP_NO_RESOURCE, "out of memory for a call");
         return;
     }
-    if (call->is_hurried) (void)!rp_loop_arm(c->loop, &call->timer, call->deadline_ns);
+    if (call->deadline_ns == RP_FOREVER)
+        rp_loop_disarm(c->loop, &call->timer);
+    else if (call->is_hurried || call->connect_by_ns != 0)
+        (void)!rp_loop_arm(c->loop, &call->timer, call->deadline_ns);
     call->is_hurried = false;
     remove_waiting(c, call);
     rp_peer_began(c->current, call);
@@ -524,8 +512,8 @@ static void on_turn_end(rp_at_turn_end *turn)
     rp_channel *c = (rp_channel *)((char *)turn - offsetof(rp_channel, turn));
 
     end_starved(c);
-    if (rp_channel_is_away(c)) end_skipping(c);
     if (c->is_given_up) end_list(&c->waiting, given_up);
+    if (rp_channel_is_away(c)) end_skipping(c);
     while (c->state == RP_CHANNEL_UP && c->waiting != NULL && rp_h2_can_begin(c->current->h2))
         begin_call(c, c->waiting);
     if (c->state == RP_CHANNEL_UP && c->waiting != NULL && rp_peer_is_leaving(c->current)) {
@@ -621,8 +609,7 @@ rp_status rp_channel_new(rp_runtime *runtime, const rp_channel_options *options,
     rp_mutex_init(&c->mu, RP_RANK_RUNTIME);
     atomic_init(&c->is_connected, false);
     atomic_init(&c->left_out, 0);
-    atomic_init(&c->poll_misses, 0);
-    c->has_processors = rp_thread_processors() > 1;
+    rp_polling_init(&c->polling);
     atomic_init(&c->is_refused, false);
     *out = c;
     return RP_OK;

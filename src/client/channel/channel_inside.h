@@ -97,8 +97,7 @@ struct rp_channel {
 
     bool has_been_up; /* an attempt to connect has succeeded */
     atomic_bool is_connected;
-    bool has_processors;           /* the process may use more than one processor */
-    atomic_uint poll_misses;       /* polls without a response since the last one with one */
+    rp_polling polling;            /* of threads that wait for a response */
     atomic_uint_fast64_t left_out; /* calls to several shards that left out this one */
     atomic_bool is_refused;        /* rp_channel_is_refused() */
     rp_mutex mu;                   /* rank 85 */

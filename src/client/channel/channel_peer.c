@@ -266,7 +266,7 @@ static bool end_plain(rp_peer *p, const uint8_t *first, size_t size)
     if (p->state != RP_PEER_GREETING || p->link.ssl != NULL || !rp_link_is_alert(first, size))
         return false;
     p->is_refused = true;
-    end(p, "the server wants TLS, and this client does not use it");
+    end(p, "the server wants TLS, and this client sets neither `tls` nor `ca_file`");
     return true;
 }
 

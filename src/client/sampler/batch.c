@@ -95,9 +95,9 @@ static rp_status measure(const rp_batch *b, size_t column, extent *out, rp_error
         st = rp_batch_check_column(i, column, &own, &out->first, err);
         if (st == RP_OK && rows != expected && b->ragged == RP_RAGGED_REFUSE)
             st = rp_fail(err, RP_INVALID,
-                         "item %zu, column %zu: %lld rows but item 0 has %lld: all must have "
+                         "item %zu, column %zu: %lld row%s but item 0 has %lld: all must have "
                          "one length unless `ragged` is 'pad' or 'offsets'",
-                         i, column, (long long)rows, (long long)expected);
+                         i, column, (long long)rows, rows == 1 ? "" : "s", (long long)expected);
         out->is_ragged |= rows != expected;
         if (rows > out->longest) out->longest = rows;
         out->total += rows;
@@ -150,8 +150,10 @@ static rp_status describe_column(rp_batch *b, size_t column, rp_error *err)
         st = set_bytes(b, column, (size_t)e.total, l->row_bytes, err);
     } else {
         if (shape->rank + 1 > RP_MAX_RANK)
-            return rp_fail(err, RP_INVALID, "column %zu: rank %d leaves no room for the items",
-                           column, (int)shape->rank);
+            return rp_fail(
+                err, RP_INVALID,
+                "column %zu: items have %d dimensions; in a batch at most %d are supported",
+                column, (int)shape->rank, RP_MAX_RANK - 1);
         out->shape = (rp_shape){.rank = shape->rank + 1, .dims = {(int64_t)b->size}};
         memcpy(out->shape.dims + 1, shape->dims, (size_t)shape->rank * sizeof shape->dims[0]);
         if (e.is_ragged) out->shape.dims[1] = e.longest;
@@ -209,8 +211,10 @@ static rp_status describe(rp_batch *b, size_t limit, rp_error *err)
     for (size_t i = 1; i < b->size; i++)
         if (rp_trajectory_column_count(b->trajectories[i]) != b->column_count)
             return rp_fail(err, RP_INVALID,
-                           "item %zu: %zu columns but item 0 has %zu; " OTHER_PROGRAM, i,
-                           rp_trajectory_column_count(b->trajectories[i]), b->column_count);
+                           "item %zu: %zu column%s but item 0 has %zu; " OTHER_PROGRAM, i,
+                           rp_trajectory_column_count(b->trajectories[i]),
+                           rp_trajectory_column_count(b->trajectories[i]) == 1 ? "" : "s",
+                           b->column_count);
     for (size_t i = 0; st == RP_OK && i < b->column_count; i++) st = describe_column(b, i, err);
     return st == RP_OK ? check_bytes(b, limit, err) : st;
 }
@@ -362,6 +366,10 @@ rp_status rp_batch_decode(rp_batch *b, void *const *dst, const size_t *dst_bytes
 
     if (b->generation != rp_runtime_generation())
         return rp_fail(err, RP_PRECONDITION, "the batch belongs to the parent process");
+    if (b->column_count > 0 && (dst == NULL || dst_bytes == NULL))
+        return rp_fail(err, RP_INVALID, "`%s` is NULL, and the batch has %zu column%s",
+                       dst == NULL ? "dst" : "dst_bytes", b->column_count,
+                       b->column_count == 1 ? "" : "s");
     for (size_t i = 0; i < b->column_count; i++) {
         const layout *l = &b->layouts[i];
 

@@ -10,7 +10,7 @@
  * A job on a worker draws samples and delivers them. If the rate limiter refuses, the operation
  * is parked in the table; its end queues the job again, which delivers the samples. So at most
  * one job delivers, and callbacks run one at a time. A job that has parked its operation may
- * still be returning when the next one begins: `running` counts both.
+ * still be returning when the next job or a draw_now() begins: `running` counts both.
  *
  * The timer belongs to the loop. It is armed when an operation with a deadline is parked, and
  * stays armed: if it fires before the deadline of the current operation, it is armed again.
@@ -22,13 +22,14 @@
  *       not parked its operation; queued and parked exclude each other;
  *   L2  `wanted` is the number of requested samples neither delivered nor reported as
  *       forgotten;
- *   L3  running is 0, 1 or 2. */
+ *   L3  `running` is the number of jobs and draw_now() calls that have not returned. */
 #include "client/sampler/local_source.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "store/store.h"
 #include "table/op.h"
 #include "table/table.h"
 #include "util/error.h"
@@ -65,7 +66,7 @@ typedef struct local_source {
     rp_cond cv;  /* signalled when one of the flags below becomes false */
     size_t wanted RP_GUARDED_BY(mu);
     int64_t due_ns RP_GUARDED_BY(mu);   /* of the timer that is to be armed */
-    int running RP_GUARDED_BY(mu);      /* jobs */
+    int running RP_GUARDED_BY(mu);      /* jobs and draw_now() calls */
     bool busy RP_GUARDED_BY(mu);        /* not in the state idle */
     bool queued RP_GUARDED_BY(mu);      /* the job is submitted */
     bool parked RP_GUARDED_BY(mu);      /* `op` waits in its table, or is about to */
@@ -287,7 +288,7 @@ static void run(rp_job *job)
         rp_mutex_unlock(&s->mu);
         if (!find_table(s)) {
             rp_error err;
-            (void)rp_fail(&err, RP_NOT_FOUND, "Priority table %s was not found", s->name);
+            (void)rp_store_no_table(s->store, (rp_string){s->name, s->name_bytes - 1}, &err);
             tell_end(s, RP_NOT_FOUND, err.text);
             continue;
         }
@@ -299,7 +300,8 @@ static void run(rp_job *job)
     rp_mutex_unlock(&s->mu);
 }
 
-/* Begins a draw on the thread of a caller: as long as it lasts, no job is queued. */
+/* Begins a draw on the thread of a caller. As long as the draw lasts, no job is queued. A job
+ * that has parked its operation may still be returning. */
 static bool begin_draw(local_source *s)
 {
     bool is_idle;
@@ -317,7 +319,7 @@ static bool begin_draw(local_source *s)
 static void end_draw(local_source *s)
 {
     rp_mutex_lock(&s->mu);
-    assert(s->busy && !s->queued && !s->parked && s->running == 1); /* L1 */
+    assert(s->busy && !s->queued && !s->parked && s->running >= 1); /* L1 */
     s->running--;
     s->busy = s->wanted > 0 && !s->closing;
     if (s->busy) queue_job_locked(s); /* requested meanwhile */

@@ -380,7 +380,8 @@ static void on_end(rp_channel_call *call, rp_status status, const char *text)
     set_why(s, text);
     s->resume_ns = rp_loop_now(s->loop) + pause_after(s, has_begun);
     take_wanted(s);
-    if (status == RP_UNAVAILABLE && !s->is_away) {
+    /* It may be refused only now: before, it may not have listened yet. */
+    if (status == RP_UNAVAILABLE && (!s->is_away || rp_channel_is_refused(s->channel))) {
         s->is_away = true;
         s->events.on_reach(s->events.user, false, text);
     }

@@ -24,17 +24,24 @@ typedef struct rp_sampler_feed {
     /* Writes the states of all shards; all fields of an unreachable shard are 0. May wait.
      * Called on a worker, one call at a time, while samples are taken. The next call follows
      * after 100 ms or 1,000 samples, or after 10 ms while no shard can give samples. If it
-     * returns RP_NOT_FOUND (no shard that was reached has the table), the sampler ends. After
-     * any other failure, the sampler uses the previous states. If there is only one shard, the
-     * function is not called and may be NULL. */
+     * returns RP_NOT_FOUND (no shard that was reached has the table) or RP_CANCELLED (the
+     * client has given up), the sampler ends. After any other failure, the sampler uses the
+     * previous states. If there is only one shard, the function is not called and may be NULL.
+     */
     rp_status (*weigh)(void *ctx, const char *table, rp_wait wait, rp_shard_state *out,
                        rp_error *err);
-    /* Writes why samples of the table wait on a shard, or "" if that is not known. May wait for
-     * half a second. NULL: only the sources report reasons. */
-    void (*why)(void *ctx, const char *table, size_t shard, char *text, size_t size);
+    /* Writes why samples of the table wait on a shard, or "" if that is not known. May wait
+     * for a tenth of `waited_ns`, the time that the call has waited, between 50 ms and half a
+     * second. NULL: only the sources report reasons. */
+    void (*why)(void *ctx, const char *table, size_t shard, int64_t waited_ns, char *text,
+                size_t size);
     /* Rewrites the error about a table that does not exist on any shard. May wait for half a
      * second. NULL: the source's error is used. */
     void (*missing)(void *ctx, const char *table, rp_error *err);
+    /* Returns true, and the reason, if no server will ever accept this client: the sampler ends
+     * with RP_UNAVAILABLE. Does not wait; called on the loop thread when a server could not be
+     * reached. NULL: every server may come back. */
+    bool (*is_refused)(void *ctx, char *text, size_t size);
     void *ctx;
     size_t batch_bytes;      /* limit of the size of a decoded batch; 0: no limit */
     uint64_t seed;           /* for the choice of shards and streams */

@@ -334,17 +334,19 @@ static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, request *r, r
     return st;
 }
 
+static void explain(rp_sampler *s, int64_t waited_ns, char *text, size_t size);
+
 /* Adds to the error of a late call what it waited for. Waits under 0.1 s, usually polls, do not
  * ask. The lock is released meanwhile. */
 static void explain_locked(rp_sampler *s, const request *r, rp_error *err) RP_REQUIRES(s->mu)
 {
     char why[RP_ERROR_TEXT_BYTES];
+    int64_t waited_ns = r->slept_ns != 0 ? rp_now_ns() - r->slept_ns : 0;
 
     assert(s->inside > 0); /* the sampler is not freed meanwhile */
-    if (err == NULL || r->slept_ns == 0 || rp_now_ns() - r->slept_ns < explained_wait_ns)
-        return;
+    if (err == NULL || waited_ns < explained_wait_ns) return;
     rp_mutex_unlock(&s->mu);
-    rp_sampler_why(s, why, sizeof why);
+    explain(s, waited_ns, why, sizeof why);
     (void)rp_fail(err, RP_DEADLINE, "no sample of '%s' came in time: %s", s->table, why);
     rp_mutex_lock(&s->mu);
 }
@@ -438,9 +440,11 @@ static size_t lane_to_ask_locked(rp_sampler *s, char *text, size_t size) RP_REQU
         (void)snprintf(text, size, "samples of '%s' are there: nothing to wait for", s->table);
     } else if (s->mode == RP_MODE_UNKNOWN || !rp_sampler_can_pick_locked(s)) {
         (void)snprintf(text, size,
-                       "no shard is known to have items of '%s', the first insert into "
-                       "it lets samples continue%s%s",
-                       s->table, s->weigh_text[0] != '\0' ? ": " : "", s->weigh_text);
+                       s->weigh_text[0] != '\0' ? "%s%sno shard is known to have items of '%s'"
+                                                : "%s%sno shard is known to have items of "
+                                                  "'%s', the first insert into it lets "
+                                                  "samples continue",
+                       s->weigh_text, s->weigh_text[0] != '\0' ? "; " : "", s->table);
     } else {
         for (size_t i = 0; i < s->lane_count; i++)
             if (rp_sampler_awaits_locked(s, i)) return i;
@@ -451,7 +455,8 @@ static size_t lane_to_ask_locked(rp_sampler *s, char *text, size_t size) RP_REQU
 
 /* Asks the shard, at most once a second: callers may poll. In between, the reason is known
  * unless samples were taken since. The lock is released meanwhile. */
-static void ask_locked(rp_sampler *s, size_t shard, char *text, size_t size) RP_REQUIRES(s->mu)
+static void ask_locked(rp_sampler *s, size_t shard, int64_t waited_ns, char *text, size_t size)
+    RP_REQUIRES(s->mu)
 {
     rp_sampler_reason *r = &s->reason;
 
@@ -460,7 +465,7 @@ static void ask_locked(rp_sampler *s, size_t shard, char *text, size_t size) RP_
 
         r->asked_ns = rp_now_ns();
         rp_mutex_unlock(&s->mu);
-        s->feed.why(s->feed.ctx, s->table, shard, why, sizeof why);
+        s->feed.why(s->feed.ctx, s->table, shard, waited_ns, why, sizeof why);
         rp_mutex_lock(&s->mu);
         r->asked_ns = rp_now_ns();
         r->taken = s->taken;
@@ -469,7 +474,7 @@ static void ask_locked(rp_sampler *s, size_t shard, char *text, size_t size) RP_
     if (r->taken == s->taken) (void)snprintf(text, size, "%s", r->text);
 }
 
-void rp_sampler_why(rp_sampler *s, char *text, size_t size)
+static void explain(rp_sampler *s, int64_t waited_ns, char *text, size_t size)
 {
     char own[RP_ERROR_TEXT_BYTES] = "";
     size_t lane;
@@ -489,7 +494,8 @@ void rp_sampler_why(rp_sampler *s, char *text, size_t size)
         rp_mutex_unlock(&s->mu);
         source->class->why(source, own, sizeof own);
         rp_mutex_lock(&s->mu);
-        if (own[0] == '\0' && s->feed.why != NULL) ask_locked(s, shard, own, sizeof own);
+        if (own[0] == '\0' && s->feed.why != NULL)
+            ask_locked(s, shard, waited_ns, own, sizeof own);
         if (s->feed.shard_count > 1)
             (void)snprintf(text, size, "table '%s', shard %zu of %zu: %s", s->table, shard,
                            s->feed.shard_count,
@@ -499,6 +505,11 @@ void rp_sampler_why(rp_sampler *s, char *text, size_t size)
     }
     rp_sampler_leave_locked(s);
     rp_mutex_unlock(&s->mu);
+}
+
+void rp_sampler_why(rp_sampler *s, char *text, size_t size)
+{
+    explain(s, RP_FOREVER, text, size);
 }
 
 static rp_status check_options(const rp_sampler_options *o, const rp_sampler_feed *feed,

@@ -122,9 +122,17 @@ static void on_reach(void *user, bool reached, const char *text)
     rp_feeder *feeder = user;
     rp_sampler *s = feeder->sampler;
     rp_lane *lane;
+    char why[RP_ERROR_TEXT_BYTES];
+    bool is_refused = !reached && s->feed.is_refused != NULL &&
+                      s->feed.is_refused(s->feed.ctx, why, sizeof why);
 
     (void)text; /* rp_sampler_why() asks the source */
     rp_mutex_lock(&s->mu);
+    if (is_refused && s->end == RP_OK && rp_sampler_enter_locked(s)) {
+        rp_sampler_end_locked(s, RP_UNAVAILABLE, why);
+        rp_sampler_wake_locked(s);
+        rp_sampler_leave_locked(s);
+    }
     if (feeder->unreached == reached && rp_sampler_enter_locked(s)) {
         lane = &s->lanes[feeder->lane];
         feeder->unreached = !reached;
@@ -200,7 +208,7 @@ void rp_sampler_run_weighing(rp_job *job)
     assert(s->is_weighing);
     if (st == RP_OK)
         adopt_states_locked(s);
-    else if (st == RP_NOT_FOUND && s->end == RP_OK)
+    else if ((st == RP_NOT_FOUND || st == RP_CANCELLED) && s->end == RP_OK)
         rp_sampler_end_locked(s, st, err.text);
     (void)snprintf(s->weigh_text, sizeof s->weigh_text, "%s", st == RP_OK ? "" : err.text);
     s->weighed_at_ns = rp_now_ns();

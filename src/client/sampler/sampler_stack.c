@@ -35,8 +35,9 @@ static rp_status check_item(const stacking *k, const rp_trajectory *t, size_t in
     rp_status st = RP_OK;
 
     if (columns != k->column_count)
-        return rp_fail(err, RP_INVALID, "item %zu: %zu columns but there are places for %zu",
-                       index, columns, k->column_count);
+        return rp_fail(err, RP_INVALID, "item %zu: %zu column%s but there %s for %zu", index,
+                       columns, columns == 1 ? "" : "s",
+                       k->column_count == 1 ? "is a place" : "are places", k->column_count);
     for (size_t i = 0; st == RP_OK && i < columns; i++) {
         rp_trajectory_column own;
 
@@ -181,17 +182,33 @@ static void keep_known(rp_sampler *s, rp_trajectory_column *first, size_t column
     rp_release(&s->alloc, before, before_count * sizeof *before);
 }
 
+static rp_status check_stack(const rp_sampler *s, const rp_stack *to, rp_error *err)
+{
+    rp_status st;
+
+    if (to == NULL) return rp_fail(err, RP_INVALID, "sampler of '%s': no stack", s->table);
+    st = rp_batch_check_size(s, to->size, err);
+    if (st != RP_OK) return st;
+    if (to->column_count < 1)
+        return rp_fail(err, RP_INVALID, "sampler of '%s': no column has a place", s->table);
+    if (to->columns == NULL || to->samples == NULL)
+        return rp_fail(err, RP_INVALID, "sampler of '%s': `%s` of a stack is NULL", s->table,
+                       to->columns == NULL ? "columns" : "samples");
+    return RP_OK;
+}
+
 rp_status rp_sampler_stack(rp_sampler *s, const rp_stack *to, size_t *count, rp_wait wait,
                            rp_error *err)
 {
-    stacking k = {.sampler = s, .places = to->columns, .column_count = to->column_count};
-    rp_status st = rp_batch_check_size(s, to->size, err);
+    stacking k = {.sampler = s};
+    rp_status st;
 
     *count = 0;
-    if (st == RP_OK && k.column_count < 1)
-        st = rp_fail(err, RP_INVALID, "sampler of '%s': no column has a place", s->table);
+    st = check_stack(s, to, err);
     if (st == RP_OK) st = rp_sampler_begin_call(s, err);
     if (st != RP_OK) return st;
+    k.places = to->columns;
+    k.column_count = to->column_count;
     k.first = take_known(s, k.column_count);
     st = prepare(&k, to->size, err);
     if (st == RP_OK) st = stack_all(&k, to->size, to->samples, count, wait, err);

@@ -36,6 +36,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "store/store.h"
 #include "table/op.h"
 #include "table/table_log.h"
 #include "util/error.h"
@@ -177,10 +178,11 @@ static void on_progress(rp_op *op)
 
 static void refuse_gone(batch *b)
 {
-    char text[RP_ERROR_TEXT_BYTES];
+    rp_error err;
+    rp_status st =
+        rp_store_no_table(b->sink->store, (rp_string){b->name, strlen(b->name)}, &err);
 
-    (void)snprintf(text, sizeof text, "Priority table %.64s was not found", b->name);
-    refuse(b, RP_NOT_FOUND, text);
+    refuse(b, st, err.text);
 }
 
 /* Counts the items that an operation has inserted. A failure is attributed to the next item

@@ -466,6 +466,17 @@ static int64_t pause_after(rp_remote_sink *s, bool has_begun)
     return pause_ns;
 }
 
+/* Returns true if no later stream can take the items, and no other server either: the server
+ * refuses this client or what it does. */
+static bool is_hopeless(const rp_remote_sink *s, rp_status status)
+{
+    if (status == RP_DENIED || status == RP_UNAUTHENTICATED || status == RP_UNIMPLEMENTED)
+        return true;
+    if (rp_channel_is_given_up(s->channel)) return true;
+    return status == RP_UNAVAILABLE && s->on_refused == NULL &&
+           rp_channel_is_refused(s->channel);
+}
+
 static void on_end(rp_channel_call *call, rp_status status, const char *text)
 {
     rp_remote_sink *s = sink_of_call(call);
@@ -478,8 +489,7 @@ static void on_end(rp_channel_call *call, rp_status status, const char *text)
         atomic_load_explicit(&s->away_since, memory_order_relaxed) == 0)
         atomic_store_explicit(&s->away_since, now_ns, memory_order_relaxed);
     set_why(s, text);
-    if (status == RP_DENIED || status == RP_UNAUTHENTICATED || status == RP_UNIMPLEMENTED ||
-        rp_channel_is_given_up(s->channel))
+    if (is_hopeless(s, status))
         refuse_all(s, NULL, status, text);
     else if (!rp_remote_is_retried(status, text))
         is_clear = look_for_culprit(s, status, text);

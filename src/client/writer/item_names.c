@@ -77,3 +77,10 @@ rp_status rp_item_names_check(const rp_signature *signature, const rp_item_colum
     }
     return RP_OK;
 }
+
+const char *rp_item_names_old(rp_wait wait)
+{
+    return wait.until_ns == RP_NOW
+               ? "the signature may be out of date: a timeout above 0 asks again"
+               : "the signature may be out of date: no server has sent it again";
+}

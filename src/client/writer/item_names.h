@@ -20,4 +20,8 @@ enum { RP_NAME_LIST_BYTES = 128 };
  * more there are. Returns `text`. */
 const char *rp_item_names_list(const rp_signature *signature, char text[RP_NAME_LIST_BYTES]);
 
+/* Returns the end of the error of an item that does not fit a signature which could not be
+ * asked for again within `wait`. */
+const char *rp_item_names_old(rp_wait wait);
+
 #endif

@@ -81,6 +81,11 @@ static rp_status check_pattern(const rp_pattern *p, rp_error *err)
     if (p->node_count > RP_MAX_COLUMNS)
         return rp_fail(err, RP_INVALID, "a pattern has at most %d columns, got %zu",
                        RP_MAX_COLUMNS, p->node_count);
+    if (p->nodes == NULL)
+        return rp_fail(err, RP_INVALID, "`nodes` is NULL, node_count %zu", p->node_count);
+    if (p->conditions == NULL && p->condition_count > 0)
+        return rp_fail(err, RP_INVALID, "`conditions` is NULL, condition_count %zu",
+                       p->condition_count);
     if (p->table == NULL || p->table[0] == '\0')
         return rp_fail(err, RP_INVALID, "`table` must not be empty");
     for (size_t i = 0; st == RP_OK && i < p->node_count; i++)

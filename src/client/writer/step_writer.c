@@ -9,6 +9,7 @@
 
 #include <assert.h>
 
+#include "tensor/tensor.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -90,8 +91,8 @@ static rp_status set_columns(rp_step_writer *w, size_t count, rp_error *err)
     }
     if (w->column_count == count) return RP_OK;
     if (w->column_count > 0) {
-        (void)rp_fail(err, RP_INVALID, "steps of this writer have %zu columns, got %zu",
-                      w->column_count, count);
+        (void)rp_fail(err, RP_INVALID, "steps of this writer have %zu column%s, got %zu",
+                      w->column_count, w->column_count == 1 ? "" : "s", count);
         return RP_INVALID;
     }
     assert(w->values == NULL && w->item == NULL && w->refs == NULL); /* X1 */
@@ -145,17 +146,20 @@ rp_status rp_step_writer_append(rp_step_writer *writer, const rp_tensor *step,
 
 static rp_status check_sequence(const rp_tensor *steps, size_t count, rp_error *err)
 {
+    char label[RP_LABEL_BYTES];
+
     for (size_t i = 0; i < count; i++) {
         if (steps[i].shape.rank < 1 || steps[i].shape.dims[0] < 1)
             return rp_fail(err, RP_INVALID, "column %zu: a sequence must have at least one row",
                            i);
         if (steps[i].shape.rank > RP_MAX_RANK)
-            return rp_fail(err, RP_INVALID, "column %zu: the rank must be <= %d, got %d", i,
-                           RP_MAX_RANK, (int)steps[i].shape.rank);
+            return rp_refuse_rank(rp_writer_label((uint32_t)i, NULL, label),
+                                  steps[i].shape.rank, RP_MAX_RANK, err);
         if (steps[i].shape.dims[0] != steps[0].shape.dims[0])
             return rp_fail(
-                err, RP_INVALID, "column %zu: a sequence of %lld rows, but column 0 has %lld",
-                i, (long long)steps[i].shape.dims[0], (long long)steps[0].shape.dims[0]);
+                err, RP_INVALID, "column %zu: a sequence of %lld row%s, but column 0 has %lld",
+                i, (long long)steps[i].shape.dims[0], steps[i].shape.dims[0] == 1 ? "" : "s",
+                (long long)steps[0].shape.dims[0]);
     }
     return RP_OK;
 }
@@ -211,8 +215,8 @@ rp_status rp_step_writer_create_item(rp_step_writer *writer, const char *table, 
         return rp_fail(err, RP_INVALID, "an item of %d steps, but max_sequence_length is %d",
                        (int)steps, (int)writer->longest);
     if (steps > there)
-        return rp_fail(err, RP_INVALID, "an item of %d steps, but the episode has %lld",
-                       (int)steps, (long long)there);
+        return rp_fail(err, RP_INVALID, "an item of %d step%s, but the episode has %lld",
+                       (int)steps, steps == 1 ? "" : "s", (long long)there);
     assert(writer->column_count >= 1); /* X1: there are steps */
     for (size_t i = 0; i < writer->column_count; i++, refs += steps) {
         writer->item[i] = (rp_item_column){.refs = refs, .count = (size_t)steps};

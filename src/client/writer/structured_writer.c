@@ -22,7 +22,7 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { LOOK_UP_MS = 1000 }; /* the most that an append waits for signatures */
+enum { LOOK_UP_MS = 250 }; /* the most that an append waits for signatures */
 
 /* A pattern and its state. */
 typedef struct compiled {
@@ -495,32 +495,49 @@ static rp_status filter(rp_structured_writer *w, const rp_value *values, size_t 
     return RP_OK;
 }
 
+/* Fetches the signature of a pattern's table, and compares the names of the pattern's columns,
+ * in `item`, with it. `*is_known`: whether a signature could be compared, or is not needed. */
+static rp_status compare_item(rp_structured_writer *w, const rp_pattern *pattern, rp_wait wait,
+                              bool *is_known, rp_error *why)
+{
+    const rp_writer_parts *parts = &w->writer->parts;
+    rp_signature *signature = NULL;
+    rp_status st = parts->find(parts->find_ctx, pattern->table, wait, &signature, NULL);
+
+    *is_known = st != RP_DEADLINE && st != RP_CANCELLED;
+    st = RP_OK;
+    if (signature != NULL && rp_signature_column_count(signature) == pattern->node_count)
+        st = rp_item_names_check(signature, w->item, why);
+    rp_signature_unref(signature);
+    return st;
+}
+
 /* Compares the names of a pattern's columns with the signature of its table, if that is known.
- */
+ * If they differ, another process may have created the table anew: the servers are asked once
+ * more before the pattern is refused. */
 static rp_status compare_names(rp_structured_writer *w, compiled *p, rp_wait wait,
                                rp_error *err)
 {
     const rp_writer_parts *parts = &w->writer->parts;
     const rp_pattern *pattern = &p->pattern;
-    rp_signature *signature = NULL;
-    bool has_names = false;
-    rp_error why;
-    rp_status st;
+    bool has_names = false, is_known = true, is_again = false;
+    rp_error why, again;
+    rp_status st = RP_OK;
 
     for (size_t i = 0; i < pattern->node_count; i++) {
         w->item[i] = (rp_item_column){.name = pattern->nodes[i].name}; /* T3 */
         if (pattern->nodes[i].name != NULL) has_names = true;
     }
-    if (has_names && parts->find != NULL) {
-        st = parts->find(parts->find_ctx, pattern->table, wait, &signature, NULL);
-        if (st == RP_DEADLINE || st == RP_CANCELLED) return RP_OK; /* the next append asks */
+    if (has_names && parts->find != NULL) st = compare_item(w, pattern, wait, &is_known, &why);
+    if (st != RP_OK && parts->forget != NULL) {
+        parts->forget(parts->find_ctx, pattern->table);
+        if (compare_item(w, pattern, wait, &is_again, &again) == RP_OK && is_again) st = RP_OK;
     }
-    st = RP_OK;
-    if (signature != NULL && rp_signature_column_count(signature) == pattern->node_count)
-        st = rp_item_names_check(signature, w->item, &why);
-    rp_signature_unref(signature);
+    if (st != RP_OK && !is_again && parts->forget != NULL)
+        return rp_fail(err, st, "table '%.64s': %.110s; %s", pattern->table, why.text,
+                       rp_item_names_old(wait));
     if (st != RP_OK) return rp_fail(err, st, "table '%.64s': %s", pattern->table, why.text);
-    p->is_compared = true;
+    p->is_compared = is_known;
     return RP_OK;
 }
 

@@ -154,13 +154,17 @@ rp_status rp_trajectory_writer_configure(rp_trajectory_writer *writer, uint32_t 
                                          const char *name, const rp_column_options *options,
                                          rp_error *err)
 {
-    rp_column_options o = *options;
+    rp_column_options o;
     rp_writer_column *c = NULL;
     char label[RP_LABEL_BYTES];
     rp_status st = rp_writer_check_alive(writer, err);
 
-    if (st == RP_OK)
-        st = resolve(&o, &writer->options.column, rp_writer_label(column, name, label), err);
+    if (st != RP_OK) return st;
+    if (options == NULL)
+        return rp_fail(err, RP_INVALID, "%s: no options are given",
+                       rp_writer_label(column, name, label));
+    o = *options;
+    st = resolve(&o, &writer->options.column, rp_writer_label(column, name, label), err);
     if (st == RP_OK) st = rp_writer_get_column(writer, column, name, &c, err);
     if (st != RP_OK) return st;
     assert(c != NULL);

@@ -129,19 +129,23 @@ typedef struct rp_writer_parts {
     rp_runtime *runtime; /* the writer takes over the reference */
     uint64_t seed;
     rp_find_signature *find; /* NULL: items are not checked against signatures */
-    /* Writes why inserts into a table wait, or "" if that is not known. May wait for half a
-     * second. NULL: only the sink reports reasons. */
-    void (*why)(void *ctx, const char *table, char *text, size_t size);
-    void *find_ctx;               /* argument `ctx` of find() and why() */
-    void (*find_free)(void *ctx); /* called when the writer is freed; may be NULL */
-    size_t max_in_flight; /* limit of complete, unsettled items, at which the creation of items
-                             waits; 0: no limit */
+    void (*forget)(void *ctx, const char *table); /* find() asks again; NULL: it has no cache */
+    /* Writes why inserts into a table wait, or "": not known. May wait for a tenth of the time
+     * that the caller has waited, 50 ms to 500 ms. NULL: only the sink reports reasons. */
+    void (*why)(void *ctx, const char *table, int64_t waited_ns, char *text, size_t size);
+    /* Lists the tables in the error about one that does not exist. May be NULL. */
+    void (*missing)(void *ctx, const char *table, rp_wait wait, rp_error *err);
+    void (*away)(void *ctx, char *text, size_t size); /* why none is connected; may be NULL */
+    void *find_ctx;                                   /* argument `ctx` of find() to away() */
+    void (*find_free)(void *ctx); /* when the writer is freed; may be NULL */
+    size_t max_in_flight; /* complete, unsettled items at which creation waits; 0: no limit */
 } rp_writer_parts;
 
 /* The latest answer of a server why items wait. */
 typedef struct rp_writer_reason {
-    int64_t asked_ns; /* time of the question; 0: never asked */
-    uint64_t settled; /* number of items settled by then */
+    int64_t ask_ns; /* no server is asked before this time; 0: none was asked so far */
+    int64_t since_ns, end_ns; /* of the last waits that followed each other at once */
+    uint64_t settled;         /* number of items settled at the answer */
     char text[RP_ERROR_TEXT_BYTES];
 } rp_writer_reason;
 
@@ -175,7 +179,7 @@ struct rp_trajectory_writer {
     rp_job job;
     rp_chunk_compressor press;
     rp_outgoing_list line; /* items that were not sent yet, in order */
-    rp_slice *slices;
+    rp_chunk_slice *slices;
     size_t slice_capacity;
 
     rp_mutex mu;                    /* rank 80 */
@@ -196,6 +200,7 @@ struct rp_trajectory_writer {
     rp_error trouble RP_GUARDED_BY(mu); /* failure of the job; code RP_OK: none */
     size_t refused RP_GUARDED_BY(mu);   /* number of items rejected since the last flush */
     rp_error refusal RP_GUARDED_BY(mu); /* status and text of the first of these rejections */
+    const rp_writer_table *refusing RP_GUARDED_BY(mu); /* its table; valid if refused > 0 */
 };
 
 /* Creates a writer, which the caller owns. The caller must then open a sink with the events of
@@ -205,8 +210,7 @@ RP_NODISCARD rp_status rp_trajectory_writer_open(const rp_writer_parts *parts,
                                                  const rp_trajectory_writer_options *options,
                                                  rp_trajectory_writer **out, rp_error *err);
 rp_sink_events rp_trajectory_writer_events(rp_trajectory_writer *writer);
-void rp_trajectory_writer_attach(rp_trajectory_writer *writer,
-                                 rp_sink *sink); /* takes ownership */
+void rp_trajectory_writer_attach(rp_trajectory_writer *writer, rp_sink *sink); /* takes it */
 
 /* Does what rp_trajectory_writer_create_item() does. If `wait` is NULL, ignores the limits of
  * unsettled items instead of waiting. */
@@ -228,8 +232,7 @@ const char *rp_writer_label(uint32_t index, const char *name, char text[RP_LABEL
 /* Returns RP_PRECONDITION in the child of a fork. */
 rp_status rp_writer_check_alive(const rp_trajectory_writer *w, rp_error *err);
 
-/* Returns a column, which is created if it does not exist. Returns RP_INVALID if the index is
- * too large. RP_NO_RESOURCE. */
+/* Returns a column, which may be new. RP_INVALID: the index is too large. RP_NO_RESOURCE. */
 rp_status rp_writer_get_column(rp_trajectory_writer *w, uint32_t index, const char *name,
                                rp_writer_column **out, rp_error *err);
 /* Returns a column, or NULL if it does not exist. */
@@ -245,8 +248,7 @@ const rp_writer_cell *rp_writer_cell_of(const rp_writer_column *column, uint64_t
 
 bool rp_writer_is_single(const rp_writer_column *column); /* each chunk has one row */
 
-/* Closes the open rows of a column, if there are any. If an item needs them, queues them for
- * the job. */
+/* Closes the open rows of a column, if any. Queues them for the job if an item needs them. */
 void rp_writer_close_rows(rp_trajectory_writer *w, rp_writer_column *column);
 /* Closes the open rows that the first `items` items of the writer need. */
 void rp_writer_close_wanted(rp_trajectory_writer *w, uint64_t items);

@@ -10,9 +10,11 @@
  * because the last values could not be compressed (codec_trial.h). */
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "chunk/mismatch.h"
 #include "client/writer/trajectory_writer.h"
+#include "tensor/tensor.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -171,15 +173,15 @@ static bool is_full(const rp_writer_column *c)
 static rp_status check_first(const rp_writer_column *c, const rp_tensor *t, rp_error *err)
 {
     size_t elements;
-    char label[RP_LABEL_BYTES], shape[64];
+    char label[RP_LABEL_BYTES], value[RP_LABEL_BYTES + 16], shape[64];
 
     if (rp_dtype_size(t->dtype) == 0)
-        return rp_fail(err, RP_INVALID, "%s: unknown dtype %d",
-                       rp_writer_label(c->index, c->name, label), (int)t->dtype);
-    if (t->shape.rank < 0 || t->shape.rank >= RP_MAX_RANK)
-        return rp_fail(err, RP_INVALID, "%s: the rank of a value must be in [0, %d), got %d",
-                       rp_writer_label(c->index, c->name, label), RP_MAX_RANK,
-                       (int)t->shape.rank);
+        return rp_refuse_dtype(rp_writer_label(c->index, c->name, label), t->dtype, err);
+    if (t->shape.rank < 0 || t->shape.rank >= RP_MAX_RANK) {
+        (void)snprintf(value, sizeof value, "a value of %s",
+                       rp_writer_label(c->index, c->name, label));
+        return rp_refuse_rank(value, t->shape.rank, RP_MAX_RANK - 1, err);
+    }
     if (rp_shape_elements(&t->shape, &elements) != RP_OK)
         return rp_fail(err, RP_INVALID, "%s: %s is not the shape of a value",
                        rp_writer_label(c->index, c->name, label),
@@ -432,7 +434,8 @@ rp_status rp_trajectory_writer_copy(rp_trajectory_writer *writer, rp_ref ref, vo
     rp_status st = rp_writer_check_alive(writer, err);
 
     if (st == RP_OK) st = check_copy(writer, ref, bytes, &cell, err);
-
+    if (st == RP_OK && dst == NULL && bytes > 0)
+        st = rp_fail(err, RP_INVALID, "`dst` is NULL, bytes %zu", bytes);
     if (st != RP_OK) return st;
     assert(cell != NULL);
     rp_mutex_lock(&writer->mu);

@@ -54,23 +54,37 @@ static rp_writer_table *make_table(rp_trajectory_writer *w, const char *name)
     return table;
 }
 
-/* Finds the signature of a table, waiting at most LOOK_UP_MS. */
+/* Asks for the signature of a table, waiting at most LOOK_UP_MS. If it is not known at the
+ * moment, `*is_known` is false and the table keeps the signature that it has: the server will
+ * check the items. */
+static rp_status ask_signature(rp_trajectory_writer *w, rp_writer_table *table, rp_wait wait,
+                               bool *is_known, rp_error *err)
+{
+    rp_signature *found = NULL;
+    rp_wait soon = rp_wait_ms(LOOK_UP_MS);
+    rp_error why;
+    rp_status st;
+
+    if (wait.until_ns < soon.until_ns) soon.until_ns = wait.until_ns;
+    soon.cancel = wait.cancel;
+    st = w->parts.find(w->parts.find_ctx, table->name, soon, &found, &why);
+    *is_known = st == RP_OK;
+    if (st == RP_NOT_FOUND || st == RP_UNAUTHENTICATED || st == RP_UNAVAILABLE)
+        return rp_fail(err, st, "%s", why.text);
+    if (st != RP_OK) return RP_OK;
+    rp_signature_unref(table->signature);
+    table->signature = found;
+    table->looked_up = true;
+    return RP_OK;
+}
+
 static rp_status look_up(rp_trajectory_writer *w, rp_writer_table *table, rp_wait wait,
                          rp_error *err)
 {
-    rp_error why;
-    rp_wait soon;
-    rp_status st;
+    bool is_known;
 
     if (table->looked_up || w->options.unchecked || w->parts.find == NULL) return RP_OK;
-    soon = rp_wait_ms(LOOK_UP_MS);
-    if (wait.until_ns < soon.until_ns) soon.until_ns = wait.until_ns;
-    soon.cancel = wait.cancel;
-    st = w->parts.find(w->parts.find_ctx, table->name, soon, &table->signature, &why);
-    if (st == RP_NOT_FOUND || st == RP_UNAUTHENTICATED || st == RP_UNAVAILABLE)
-        return rp_fail(err, st, "%s", why.text);
-    if (st == RP_OK) table->looked_up = true;
-    return RP_OK; /* the server or table will check the items */
+    return ask_signature(w, table, wait, &is_known, err);
 }
 
 /* Gets the cell of a row of an item. RP_PRECONDITION if it is not in the history. */
@@ -193,6 +207,27 @@ static rp_status check_signature(const rp_trajectory_writer *w, const rp_writer_
                               : rp_trajectory_column_check(i, &c, spec, &why);
     }
     return st == RP_OK ? st : rp_fail(err, st, "table '%.64s': %s", table->name, why.text);
+}
+
+/* Compares an item with the signature of its table. If it does not fit, another process may
+ * have created the table anew: the servers are asked once more before the item is refused. */
+static rp_status check_fits(rp_trajectory_writer *w, rp_writer_table *table,
+                            const rp_new_item *new, rp_wait wait, rp_error *err)
+{
+    rp_status st = look_up(w, table, wait, err);
+    bool is_known = false;
+    rp_error why;
+
+    if (st != RP_OK) return st;
+    st = check_signature(w, table, new->columns, new->column_count, &why);
+    if (st == RP_OK) return st;
+    if (w->parts.forget == NULL) return rp_fail(err, st, "%s", why.text);
+    w->parts.forget(w->parts.find_ctx, table->name);
+    st = ask_signature(w, table, wait, &is_known, err);
+    if (st != RP_OK) return st;
+    if (!is_known)
+        return rp_fail(err, RP_INVALID, "%.185s; %s", why.text, rp_item_names_old(wait));
+    return check_signature(w, table, new->columns, new->column_count, err);
 }
 
 static rp_status check_item(rp_trajectory_writer *w, const rp_new_item *new, size_t *pieces,
@@ -423,8 +458,7 @@ rp_status rp_writer_create(rp_trajectory_writer *w, const rp_new_item *new, cons
     to = find_table(w, new->table);
     if (to == NULL) to = make_table(w, new->table);
     if (to == NULL) return rp_fail_memory(err, sizeof *to);
-    st = look_up(w, to, wait != NULL ? *wait : rp_wait_none(), err);
-    if (st == RP_OK) st = check_signature(w, to, new->columns, new->column_count, err);
+    st = check_fits(w, to, new, wait != NULL ? *wait : rp_wait_none(), err);
     if (st != RP_OK) return st;
     item = make_item(w, new->columns, new->column_count, pieces);
     if (item == NULL) return rp_fail_memory(err, pieces * sizeof(rp_piece));

@@ -99,10 +99,13 @@ static void settle_locked(rp_trajectory_writer *w, rp_outgoing *item) RP_REQUIRE
     }
 }
 
-static void refuse_locked(rp_trajectory_writer *w, size_t count, rp_status status,
-                          const char *text) RP_REQUIRES(w->mu)
+static void refuse_locked(rp_trajectory_writer *w, const rp_outgoing *first, size_t count,
+                          rp_status status, const char *text) RP_REQUIRES(w->mu)
 {
-    if (w->refused == 0) (void)rp_fail(&w->refusal, status, "%s", text);
+    if (w->refused == 0) {
+        (void)rp_fail(&w->refusal, status, "%s", text);
+        w->refusing = first->table;
+    }
     w->refused += count;
 }
 
@@ -169,7 +172,7 @@ static void on_settled(void *user, const uint64_t *keys, size_t count, rp_status
         if (status == RP_OK)
             w->confirmed += before - w->set.count;
         else if (over != NULL)
-            refuse_locked(w, before - w->set.count, status, text);
+            refuse_locked(w, over, before - w->set.count, status, text);
         /* Of many reports, one ends the wait of the caller. */
         if (from + n == count &&
             rp_writer_is_room_locked(w, w->awaited_items, w->awaited_bytes))
@@ -299,20 +302,20 @@ static bool reserve_slices(rp_trajectory_writer *w, size_t count)
 static rp_status make_trajectory(rp_trajectory_writer *w, rp_outgoing *item, rp_error *err)
 {
     rp_slices few[16], *columns = few;
-    rp_slice *slice;
+    rp_chunk_slice *slice;
     rp_status st;
 
     assert(item->trajectory == NULL && !item->has_read && is_complete(item));
     if (!reserve_slices(w, item->piece_count))
-        return rp_fail_memory(err, item->piece_count * sizeof(rp_slice));
+        return rp_fail_memory(err, item->piece_count * sizeof(rp_chunk_slice));
     slice = w->slices;
     if (item->column_count > sizeof few / sizeof few[0])
         columns = rp_alloc(&w->alloc, item->column_count * sizeof *columns);
     if (columns == NULL) return rp_fail_memory(err, item->column_count * sizeof *columns);
     for (uint32_t i = 0; i < item->piece_count; i++)
-        w->slices[i] = (rp_slice){.chunk = item->pieces[i].rows->chunk,
-                                  .offset = item->pieces[i].offset,
-                                  .length = item->pieces[i].length};
+        w->slices[i] = (rp_chunk_slice){.chunk = item->pieces[i].rows->chunk,
+                                        .offset = item->pieces[i].offset,
+                                        .length = item->pieces[i].length};
     for (uint32_t i = 0; i < item->column_count; i++) {
         columns[i] = (rp_slices){slice, item->columns[i].piece_count, item->columns[i].squeeze};
         slice += item->columns[i].piece_count;
@@ -336,7 +339,7 @@ static void drop_first(rp_trajectory_writer *w, const rp_error *why)
     if (w->line.first == NULL) w->line.last = NULL;
     rp_mutex_lock(&w->mu);
     settle_locked(w, item);
-    refuse_locked(w, 1, why->code, why->text);
+    refuse_locked(w, item, 1, why->code, why->text);
     rp_writer_wake_locked(w);
     rp_mutex_unlock(&w->mu);
     rp_outgoing_free(&w->alloc, item);

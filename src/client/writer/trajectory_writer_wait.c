@@ -7,9 +7,14 @@
 #include "util/cancel.h"
 #include "util/error.h"
 
-enum { WHY_BYTES = RP_ERROR_TEXT_BYTES, COUNT_BYTES = 64 };
+enum { WHY_BYTES = RP_ERROR_TEXT_BYTES, COUNT_BYTES = 64, REFUSAL_BYTES = 200 };
 
+/* The time between two questions: at least this long, and ASK_SHARE times as long as the first
+ * of them took. */
 static const int64_t ask_pause_ns = 1000 * 1000000LL;
+enum { ASK_SHARE = 4 };
+/* Waits with less time between them are slices of one. */
+static const int64_t slice_gap_ns = 50 * 1000000LL;
 
 /* A wait that a token can end. */
 typedef struct cancellable {
@@ -75,21 +80,29 @@ static void settle(rp_trajectory_writer *w)
 }
 
 /* Asks for each table, the most recently used one first, until one is known to keep inserts
- * waiting. A caller may wait in many short slices, so it asks at most once a second. In
+ * waiting. A caller may wait in many short slices, so it asks at most once a second, and seldom
+ * if no server responds, since its slice then ends late by a tenth of all slices so far. In
  * between, the reason is known unless items were settled since. */
-static void ask_tables(rp_trajectory_writer *w, uint64_t settled, char *text, size_t size)
+static void ask_tables(rp_trajectory_writer *w, uint64_t settled, int64_t waited_ns, char *text,
+                       size_t size)
 {
     rp_writer_reason *r = &w->reason;
+    const int64_t begun_ns = rp_now_ns();
     char why[WHY_BYTES - 80] = "";
 
-    if (r->asked_ns == 0 || rp_now_ns() - r->asked_ns >= ask_pause_ns) {
-        *r = (rp_writer_reason){.settled = settled};
+    if (begun_ns >= r->ask_ns) {
+        int64_t pause_ns;
+
+        r->settled = settled;
+        r->text[0] = '\0';
         for (const rp_writer_table *t = w->tables; t != NULL && why[0] == '\0'; t = t->next) {
-            w->parts.why(w->parts.find_ctx, t->name, why, sizeof why);
+            w->parts.why(w->parts.find_ctx, t->name, waited_ns, why, sizeof why);
             if (why[0] != '\0')
                 (void)snprintf(r->text, sizeof r->text, "table '%.64s': %s", t->name, why);
         }
-        r->asked_ns = rp_now_ns();
+        r->ask_ns = rp_now_ns();
+        pause_ns = ASK_SHARE * (r->ask_ns - begun_ns);
+        r->ask_ns += pause_ns > ask_pause_ns ? pause_ns : ask_pause_ns;
     }
     if (r->settled == settled) (void)snprintf(text, size, "%s", r->text);
 }
@@ -102,13 +115,35 @@ static const char *name_count(size_t count, char text[COUNT_BYTES])
     return text;
 }
 
-/* Writes what the unconfirmed items wait for. Without `is_asking` no server is asked. */
-static void describe(rp_trajectory_writer *w, bool is_asking, char *text, size_t size)
+/* Writes how many items were refused since the last flush, and why the first was: "2 items were
+ * refused so far, the first: no table 'a'; ". Writes "" if none was. */
+static void describe_refused(rp_trajectory_writer *w, char text[REFUSAL_BYTES])
+{
+    rp_error first;
+    size_t count;
+
+    rp_mutex_lock(&w->mu);
+    count = w->refused;
+    first = w->refusal;
+    rp_mutex_unlock(&w->mu);
+    text[0] = '\0';
+    if (count == 1)
+        (void)snprintf(text, REFUSAL_BYTES, "1 item was refused so far: %.120s; ", first.text);
+    else if (count > 1)
+        (void)snprintf(text, REFUSAL_BYTES,
+                       "%zu items were refused so far, the first: %.120s; ", count, first.text);
+}
+
+/* Writes what the unconfirmed items wait for, after the caller has waited for `waited_ns`. If
+ * that is 0, no server is asked. */
+static void describe_waiting(rp_trajectory_writer *w, int64_t waited_ns, char *text,
+                             size_t size)
 {
     char said[WHY_BYTES] = "", items[COUNT_BYTES];
     size_t count, sent;
     uint64_t settled;
 
+    settle(w); /* counts what rp_trajectory_writer_pending() counts */
     rp_mutex_lock(&w->mu);
     count = w->set.count;
     sent = w->sent;
@@ -116,12 +151,14 @@ static void describe(rp_trajectory_writer *w, bool is_asking, char *text, size_t
     rp_mutex_unlock(&w->mu);
     (void)name_count(count, items);
     if (sent > 0 && w->sink != NULL) w->sink->class->why(w->sink, said, sizeof said);
+    if (sent < count && said[0] == '\0' && w->parts.away != NULL)
+        w->parts.away(w->parts.find_ctx, said, sizeof said);
     if (count > 0 && said[0] != '\0') { /* the sink has them, and cannot send them */
         (void)snprintf(text, size, "%s: %s", items, said);
         return;
     }
-    if (is_asking && sent > 0 && w->parts.why != NULL)
-        ask_tables(w, settled, said, sizeof said);
+    if (waited_ns > 0 && sent > 0 && w->parts.why != NULL)
+        ask_tables(w, settled, waited_ns, said, sizeof said);
     if (count == 0)
         (void)snprintf(text, size, "no item is unconfirmed");
     else if (said[0] != '\0' && count == 1) /* and it is sent */
@@ -140,11 +177,35 @@ static void describe(rp_trajectory_writer *w, bool is_asking, char *text, size_t
                        items, sent, count - sent);
 }
 
+/* Writes which items were refused, and what the unconfirmed items wait for; `waited_ns` as
+ * above. */
+static void describe(rp_trajectory_writer *w, int64_t waited_ns, char *text, size_t size)
+{
+    char refused[REFUSAL_BYTES], waiting[WHY_BYTES];
+
+    describe_waiting(w, waited_ns, waiting, sizeof waiting);
+    describe_refused(w, refused);
+    (void)snprintf(text, size, "%s%s", refused, waiting);
+}
+
+/* Returns how long the caller has waited since `begun_ns`, and before in slices that followed
+ * each other at once. At least 1. */
+static int64_t end_wait(rp_trajectory_writer *w, int64_t begun_ns)
+{
+    rp_writer_reason *r = &w->reason;
+    int64_t waited_ns;
+
+    if (r->end_ns == 0 || begun_ns - r->end_ns > slice_gap_ns) r->since_ns = begun_ns;
+    waited_ns = rp_now_ns() - r->since_ns;
+    return waited_ns > 1 ? waited_ns : 1;
+}
+
 rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_bytes,
                           rp_wait wait, rp_error *err)
 {
     cancellable c = {.link.on_fire = on_fire, .writer = w};
     char why[WHY_BYTES], items[COUNT_BYTES];
+    int64_t begun_ns = 0, waited_ns;
     bool is_any = false;
     rp_status st;
 
@@ -161,6 +222,7 @@ rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_
         rp_mutex_unlock(&w->mu);
     }
     if (st == RP_DEADLINE && wait.until_ns != RP_NOW) {
+        begun_ns = rp_now_ns();
         rp_writer_push(w, 1);
         rp_cancel_join(wait.cancel, &c.link);
         rp_mutex_lock(&w->mu);
@@ -174,22 +236,28 @@ rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_
     if (st != RP_DEADLINE && st != RP_CANCELLED) return st;
     if (wait.until_ns == RP_NOW) /* a poll: the reason would cost more than the call */
         return rp_fail(err, st, "%s", name_count(rp_trajectory_writer_pending(w), items));
-    describe(w, st == RP_DEADLINE, why, sizeof why);
+    waited_ns = end_wait(w, begun_ns);
+    describe(w, st == RP_DEADLINE ? waited_ns : 0, why, sizeof why);
+    w->reason.end_ns = rp_now_ns();
     return rp_fail(err, st, "%s: %s",
                    st == RP_DEADLINE ? "the deadline passed" : "the wait was cancelled", why);
 }
 
-static rp_status report_refused(rp_trajectory_writer *w, rp_error *err)
+static rp_status report_refused(rp_trajectory_writer *w, rp_wait wait, rp_error *err)
 {
+    const rp_writer_table *table;
     rp_error first;
     size_t count;
 
     rp_mutex_lock(&w->mu);
     count = w->refused;
     first = w->refusal;
+    table = w->refusing;
     w->refused = 0;
     rp_mutex_unlock(&w->mu);
     if (count == 0) return RP_OK;
+    if (first.code == RP_NOT_FOUND && w->parts.missing != NULL) /* lists the tables */
+        w->parts.missing(w->parts.find_ctx, table->name, wait, &first);
     if (count == 1) return rp_fail(err, first.code, "1 item was refused: %s", first.text);
     return rp_fail(err, first.code, "%zu items were refused, the first: %s", count, first.text);
 }
@@ -204,7 +272,7 @@ rp_status rp_trajectory_writer_flush(rp_trajectory_writer *writer, size_t leave,
     rp_writer_hand_over(writer);
     rp_writer_kick(writer);
     st = rp_writer_await(writer, leave < SIZE_MAX ? leave + 1 : leave, SIZE_MAX, wait, err);
-    return st == RP_OK ? report_refused(writer, err) : st;
+    return st == RP_OK ? report_refused(writer, wait, err) : st;
 }
 
 size_t rp_trajectory_writer_pending(const rp_trajectory_writer *writer)
@@ -236,7 +304,7 @@ uint64_t rp_trajectory_writer_confirmed(const rp_trajectory_writer *writer)
 void rp_trajectory_writer_why(rp_trajectory_writer *writer, char *text, size_t size)
 {
     if (rp_writer_check_alive(writer, NULL) == RP_OK)
-        describe(writer, true, text, size);
+        describe(writer, RP_FOREVER, text, size);
     else
         (void)snprintf(text, size, "it belongs to the process that forked this one");
 }

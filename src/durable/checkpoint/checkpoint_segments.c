@@ -213,7 +213,7 @@ static rp_status add_item(rp_checkpoint_run *r, size_t index, const rp_slot *slo
 
         rp_image_add_column(&r->image, index, column.squeeze);
         for (size_t i = 0; i < column.slice_count; i++) {
-            const rp_slice *slice = &column.slices[i];
+            const rp_chunk_slice *slice = &column.slices[i];
             rp_disk_location location;
             rp_status st = locate_chunk(r, slice->chunk, &location, err);
 

@@ -121,7 +121,7 @@ static void write_trajectory(const rp_journal_encoder *e, const rp_trajectory *t
 
         rp_pack_number(out, column.slice_count << 1 | column.squeeze);
         for (size_t j = 0; j < column.slice_count; j++) {
-            const rp_slice *slice = &column.slices[j];
+            const rp_chunk_slice *slice = &column.slices[j];
             size_t at = find_chunk(e, slice->chunk);
 
             assert(e->index[at].turn == e->turn); /* gather_locations() has added it */

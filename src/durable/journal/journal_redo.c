@@ -20,7 +20,7 @@ struct rp_redo {
     rp_allocator alloc;
     uint64_t count;
     rp_decoded_change decoded; /* the current record */
-    rp_slice *slices;          /* of one trajectory */
+    rp_chunk_slice *slices;    /* of one trajectory */
     rp_slices *columns;
     size_t slice_capacity, column_capacity;
 };
@@ -99,7 +99,7 @@ static rp_status make_trajectory(rp_redo *r, const rp_decoded_item *item, rp_tra
             const rp_decoded_slice *from = &decoded->slices[columns[i].first_slice + k];
 
             assert(at < slices && from->location < decoded->location_count);
-            r->slices[at] = (rp_slice){NULL, from->column, from->offset, from->length};
+            r->slices[at] = (rp_chunk_slice){NULL, from->column, from->offset, from->length};
             st = r->o.chunk(r->o.ctx, &decoded->locations[from->location].at,
                             &r->slices[at].chunk, err);
             if (st == RP_OK &&

@@ -35,7 +35,7 @@ struct rp_loading {
     rp_image image;
     uint8_t *payload; /* of one block */
     size_t payload_capacity;
-    rp_slice *slices; /* of one item */
+    rp_chunk_slice *slices; /* of one item */
     rp_slices *columns;
     size_t slice_capacity, column_capacity;
     bool is_damaged; /* salvage: a block or segment could not be read */
@@ -325,7 +325,7 @@ static rp_status make_trajectory(rp_loading *l, const rp_image_slot *slot,
             st = rp_chunk_index_get(&l->r->chunks, l->r->segments,
                                     &l->image.locations[from->location], &chunk, err);
             if (st != RP_OK) return st;
-            l->slices[at] = (rp_slice){chunk, from->column, from->offset, from->length};
+            l->slices[at] = (rp_chunk_slice){chunk, from->column, from->offset, from->length};
         }
     }
     st = rp_trajectory_new(l->r->alloc, l->columns, slot->column_count, out, err);
@@ -527,9 +527,37 @@ static rp_status give_set(void *ctx, int which, uint32_t *out, size_t count, rp_
     return RP_OK;
 }
 
+enum { DIFFERENCE_BYTES = 192 };
+
+/* Writes the first column in which two signatures differ, if there is one. Returns `text`. */
+static const char *difference(const rp_signature *given, const rp_signature *saved,
+                              char text[DIFFERENCE_BYTES])
+{
+    const size_t ours = given != NULL ? rp_signature_column_count(given) : 0;
+    const size_t theirs = saved != NULL ? rp_signature_column_count(saved) : 0;
+    char a[24], b[24];
+
+    (void)snprintf(text, DIFFERENCE_BYTES, "it has %zu columns, saved are %zu", ours, theirs);
+    if (ours == theirs) (void)snprintf(text, DIFFERENCE_BYTES, "the structures differ");
+    for (size_t i = 0; i < ours && ours == theirs; i++) {
+        const rp_spec *g = rp_signature_column(given, i), *s = rp_signature_column(saved, i);
+
+        if (strcmp(g->name, s->name) == 0 && g->dtype == s->dtype &&
+            rp_shape_equal(&g->shape, &s->shape))
+            continue;
+        (void)snprintf(text, DIFFERENCE_BYTES,
+                       "column %zu is '%.24s' %s %s, saved is '%.24s' %s %s", i, g->name,
+                       rp_dtype_name(g->dtype), rp_shape_text(&g->shape, a, sizeof a), s->name,
+                       rp_dtype_name(s->dtype), rp_shape_text(&s->shape, b, sizeof b));
+        break;
+    }
+    return text;
+}
+
 static rp_status compare_signature(const rp_loading *l, const rp_table *t,
                                    const rp_table_options *saved, rp_error *err)
 {
+    char text[DIFFERENCE_BYTES];
     bool same = false;
     rp_status st =
         rp_image_same_signature(l->r->alloc, t->options.signature, saved->signature, &same);
@@ -537,8 +565,9 @@ static rp_status compare_signature(const rp_loading *l, const rp_table *t,
     if (st != RP_OK) return rp_fail_memory(err, 0);
     if (!same)
         return rp_fail(err, RP_PRECONDITION,
-                       "table '%.64s': its signature is not the one that is saved",
-                       saved->name);
+                       "table '%.40s': its signature is not the one that is saved: %s; give "
+                       "the saved one, or use a new directory",
+                       saved->name, difference(t->options.signature, saved->signature, text));
     return RP_OK;
 }
 

@@ -128,8 +128,8 @@ static rp_status find_folder(rp_reverb_loading *l, rp_error *err)
         if (st != RP_OK) return st;
         if (g.name[0] == '\0')
             return rp_fail(err, RP_NOT_FOUND,
-                           "no checkpoint of dm-reverb: neither the directory nor a folder in "
-                           "it has DONE");
+                           "there is no checkpoint of dm-reverb: neither this directory nor a "
+                           "folder in it has the file DONE");
         if (has_file(l->files, g.name, "DONE", NULL)) {
             memcpy(l->report.folder, g.name, sizeof g.name);
             return RP_OK;
@@ -289,7 +289,7 @@ static rp_status new_trajectory(rp_reverb_loading *l, const rp_wire_item *item,
             assert(at < item->slice_count);
             st = find_chunk(l, item->key, s->chunk_key, &chunk, err);
             if (st != RP_OK) return st;
-            l->slices[at] = (rp_slice){chunk, s->index, s->offset, s->length};
+            l->slices[at] = (rp_chunk_slice){chunk, s->index, s->offset, s->length};
         }
     }
     return rp_trajectory_new(rp_store_allocator(l->store), l->columns, item->column_count, out,
@@ -321,7 +321,7 @@ static rp_status old_column(rp_reverb_loading *l, const rp_wire_item *item,
             rows = left;
         assert(*at < l->slice_room && rows >= 1 && rows <= left);
         l->slices[(*at)++] =
-            (rp_slice){chunk, (uint32_t)column, (uint32_t)offset, (uint32_t)rows};
+            (rp_chunk_slice){chunk, (uint32_t)column, (uint32_t)offset, (uint32_t)rows};
         left -= rows;
         offset = 0;
     }

@@ -55,7 +55,7 @@ typedef struct rp_reverb_loading {
     rp_wire_column *wire_columns;
     rp_wire_slice *wire_slices;
     rp_slices *columns;
-    rp_slice *slices;
+    rp_chunk_slice *slices;
     uint64_t *keys;
     size_t wire_column_room, wire_slice_room, column_room, slice_room, key_room;
 } rp_reverb_loading;

@@ -6,6 +6,7 @@
  *   U2  `items` counts the items of the current table that were passed on. */
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "chunk/chunk.h"
@@ -31,7 +32,7 @@ typedef struct dump {
     } cache[CACHED]; /* by location */
     /* Scratch memory for one item. */
     rp_slices *columns;
-    rp_slice *slices;
+    rp_chunk_slice *slices;
     size_t column_room, slice_room;
     uint64_t items; /* U2 */
 } dump;
@@ -101,7 +102,7 @@ static rp_status make_trajectory(dump *d, const rp_image_slot *slot, rp_trajecto
             assert(n < d->slice_room && s->location < d->image.location_count);
             st = get_chunk(d, &d->image.locations[s->location], &chunk, err);
             if (st == RP_OK)
-                d->slices[n++] = (rp_slice){chunk, s->column, s->offset, s->length};
+                d->slices[n++] = (rp_chunk_slice){chunk, s->column, s->offset, s->length};
         }
     }
     if (st == RP_OK) st = rp_trajectory_new(d->alloc, d->columns, slot->column_count, out, err);
@@ -184,6 +185,22 @@ static void report_table(const dump *d, const rp_table_state *s)
     if (d->o->on_table != NULL) d->o->on_table(d->o->ctx, &info);
 }
 
+/* RP_NOT_FOUND, with the tables that the checkpoint has, as far as there is room. */
+static rp_status no_table(const dump *d, rp_error *err)
+{
+    char names[160] = "no tables";
+    size_t used = 0, shown = 0, count = d->manifest->table_count;
+
+    for (; shown < count && used < sizeof names - 90; shown++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s'%.60s'",
+                                 shown > 0 ? ", " : "",
+                                 d->manifest->tables[shown].state.options.name);
+    if (shown < count)
+        (void)snprintf(names + used, sizeof names - used, " and %zu more", count - shown);
+    return rp_fail(err, RP_NOT_FOUND, "checkpoint %" PRIu64 " has no table '%.48s'; it has %s",
+                   d->manifest->store.checkpoint, d->o->table, names);
+}
+
 static rp_status dump_tables(dump *d, rp_error *err)
 {
     bool found = false;
@@ -201,18 +218,21 @@ static rp_status dump_tables(dump *d, rp_error *err)
         for (size_t b = 0; st == RP_OK && b < table->block_count && !is_enough(d); b++)
             st = dump_block(d, table, b, err);
     }
-    if (st == RP_OK && !found && d->o->table != NULL)
-        return rp_fail(err, RP_NOT_FOUND, "checkpoint %" PRIu64 " has no table '%.64s'",
-                       d->manifest->store.checkpoint, d->o->table);
+    if (st == RP_OK && !found && d->o->table != NULL) return no_table(d, err);
     return st;
 }
 
 rp_status rp_data_dump(const rp_data_dump_options *options, rp_error *err)
 {
     const rp_allocator *alloc = rp_allocator_default();
-    dump *d = rp_alloc_zero(alloc, sizeof *d);
+    rp_error why = {0};
     rp_status st;
+    dump *d;
 
+    if (options == NULL || options->directory == NULL)
+        return rp_fail(err, RP_INVALID, "no %s",
+                       options == NULL ? "options are given" : "directory is given");
+    d = rp_alloc_zero(alloc, sizeof *d);
     if (d == NULL) return rp_fail_memory(err, sizeof *d);
     d->alloc = alloc;
     d->o = options;
@@ -220,7 +240,11 @@ rp_status rp_data_dump(const rp_data_dump_options *options, rp_error *err)
     rp_data_reader_init(&d->reader, alloc, d->files);
     rp_image_init(&d->image, alloc);
     if (st == RP_OK)
-        st = rp_data_find_manifest(alloc, d->files, options->checkpoint, &d->manifest, err);
+        st = rp_data_find_manifest(alloc, d->files, options->checkpoint, &d->manifest, &why);
+    if (st != RP_OK && why.code == RP_NOT_FOUND)
+        (void)!rp_fail(err, st, "%.160s: %.300s", options->directory, why.text);
+    else if (st != RP_OK && why.code != RP_OK && err != NULL)
+        *err = why;
     if (st == RP_OK) st = dump_tables(d, err);
     for (size_t i = 0; i < CACHED; i++) rp_chunk_unref(d->cache[i].chunk);
     rp_release(alloc, d->columns, d->column_room * sizeof *d->columns);

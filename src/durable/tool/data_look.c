@@ -650,9 +650,13 @@ static void sum_up(const look *l, rp_data_summary *out)
 rp_status rp_data_look(const rp_data_look_options *options, rp_data_summary *out, rp_error *err)
 {
     const rp_allocator *alloc = rp_allocator_default();
-    look *l = rp_alloc_zero(alloc, sizeof *l);
     rp_status st;
+    look *l;
 
+    if (options == NULL || options->directory == NULL)
+        return rp_fail(err, RP_INVALID, "no %s",
+                       options == NULL ? "options are given" : "directory is given");
+    l = rp_alloc_zero(alloc, sizeof *l);
     if (l == NULL) return rp_fail_memory(err, sizeof *l);
     l->alloc = alloc;
     l->o = options;

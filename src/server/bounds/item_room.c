@@ -42,7 +42,7 @@ rp_status rp_item_room_read(rp_item_room *room, const rp_allocator *alloc, rp_by
                             rp_error *err)
 {
     if (room->slice_capacity == 0 && !reserve(room, alloc, FIRST_COLUMNS, FIRST_SLICES))
-        return rp_fail_memory(err, FIRST_SLICES * sizeof(rp_slice));
+        return rp_fail_memory(err, FIRST_SLICES * sizeof(rp_chunk_slice));
     for (;;) {
         size_t columns = lower(room->column_capacity, most_columns);
         size_t slices = lower(room->slice_capacity, most_slices);
@@ -56,7 +56,7 @@ rp_status rp_item_room_read(rp_item_room *room, const rp_allocator *alloc, rp_by
         if (item->slice_count == slices) slices = lower(4 * slices, most_slices);
         if (columns <= room->column_capacity && slices <= room->slice_capacity) return st;
         if (!reserve(room, alloc, columns, slices))
-            return rp_fail_memory(err, slices * sizeof(rp_slice));
+            return rp_fail_memory(err, slices * sizeof(rp_chunk_slice));
     }
 }
 

@@ -14,7 +14,7 @@ typedef struct rp_item_room {
     rp_wire_column *wire_columns; /* columns of the last item that was read */
     rp_wire_slice *wire_slices;   /* slices of the last item that was read */
     rp_slices *columns;           /* columns of the trajectory that is made of that item */
-    rp_slice *slices;             /* slices of that trajectory */
+    rp_chunk_slice *slices;       /* slices of that trajectory */
     uint64_t *keys;               /* scratch for keys: rp_item_room_keys() */
     /* Lengths of the arrays. wire_column_capacity >= column_capacity, and wire_slice_capacity
      * >= slice_capacity. */

@@ -272,12 +272,14 @@ static const rp_task_kind page_task_kind = {
     .on_close = on_close,
 };
 
-/* The size of the body of a request, or SIZE_MAX if it is not known. Above RP_ASK_BODY_BYTES it
+/* The size of the body of a request, or SIZE_MAX if it is not known. curl sends a POST without
+ * data as headers that end the stream, and no content-length. Above RP_ASK_BODY_BYTES it
  * may be less than what the peer announces. */
 static size_t body_size_of(const rp_request_head *head)
 {
     size_t size = 0;
 
+    if (head->is_all) return 0;
     if (head->content_length.size == 0) return SIZE_MAX;
     for (size_t i = 0; i < head->content_length.size; i++) {
         char c = head->content_length.data[i];

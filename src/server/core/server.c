@@ -168,7 +168,8 @@ static rp_status listen_on(rp_server *server, const char *address, rp_error *err
     return rp_fail(
         err, RP_PRECONDITION,
         "%s can be reached from elsewhere, and there are no credentials: give tokens "
-        "or a client CA, listen on localhost, or set insecure to allow it",
+        "or a client CA, listen on localhost, or allow it with --insecure (in Python "
+        "insecure=True)",
         address);
 }
 

@@ -16,6 +16,8 @@ static void on_deadline(rp_timer *timer)
 
     if (task->waits_for_journal)
         rp_safety_why_behind(&rp_task_worker(task)->server->safety, &why);
+    else if (task->kind->on_late != NULL)
+        task->kind->on_late(task, &why);
     rp_task_abort(task, RP_DEADLINE, why.text);
 }
 

@@ -38,8 +38,9 @@ typedef struct rp_task_kind {
     void (*on_dropped)(rp_task *task);       /* releases references to dropped tables */
     size_t (*on_pinned)(rp_task *task); /* updates the connection's pinned and parked bytes, and
                                            returns the task's: pinned.h */
-    void (*on_end)(rp_task *task);      /* the task is finished */
-    void (*on_close)(rp_task *task);    /* called last, before the task is freed */
+    void (*on_late)(rp_task *task, rp_error *why); /* the deadline has passed: sets the text */
+    void (*on_end)(rp_task *task);                 /* the task is finished */
+    void (*on_close)(rp_task *task);               /* called last, before the task is freed */
 } rp_task_kind;
 
 /* The kind of each method; NULL: there is no such method. Defined by rpc/. */

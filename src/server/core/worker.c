@@ -11,6 +11,9 @@
 #include "util/error.h"
 #include "util/mem.h"
 
+/* A client sends its next call within this time of a response, if it has little to compute. */
+enum { POLL_NS = 30000 };
+
 static void flush_connections(rp_worker *worker)
 {
     while (worker->dirty != NULL) {
@@ -141,6 +144,7 @@ rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_
     st = rp_loop_new(&server->alloc, &worker->loop, err);
     if (st != RP_OK) return st;
     rp_loop_set_turn_end(worker->loop, end_turn, worker);
+    rp_loop_set_poll(worker->loop, POLL_NS);
     rp_handshakes_init(&worker->handshakes, worker->loop, &rp_connection_handshakes);
     share_places(worker);
     rp_newcomers_init(&worker->newcomers);

@@ -5,11 +5,14 @@
 #include <float.h>
 #include <math.h>
 
+#include "rollouts/rollout_set.h"
 #include "server/http/json_out.h"
+#include "store/store.h"
 
 /* The most columns of one table that are shown, and their most bytes. Further columns are only
  * counted, to bound the size of the page. */
 enum { SHOWN_COLUMNS = 256, SHOWN_COLUMN_BYTES = 64 << 10 };
+enum { SHOWN_ROLLOUTS = 16 };
 
 static void write_server(rp_buf *out, const rp_server_view *server)
 {
@@ -244,22 +247,9 @@ static void write_signature(rp_buf *out, const rp_signature *signature)
     rp_out_close(out);
 }
 
-static void write_waits(rp_buf *out, const char *name, int64_t now, const rp_waits *waits)
+static void write_calls(rp_buf *out, const rp_server_view *server, int64_t now_ns,
+                        const rp_waiting_calls *calls)
 {
-    rp_out_open(out, name);
-    rp_out_whole(out, "now", now);
-    rp_out_seconds(out, "longest_seconds", waits->longest_ns);
-    rp_out_whole(out, "so_far", waits->parked);
-    rp_out_seconds(out, "total_seconds", waits->total_ns);
-    rp_out_close(out);
-}
-
-static void write_waiting(rp_buf *out, const rp_server_view *server, const rp_table_view *view,
-                          const rp_waiting_calls *calls)
-{
-    rp_out_open(out, "waiting");
-    write_waits(out, "inserts", view->info.waiting_inserts, &view->info.insert_waits);
-    write_waits(out, "samples", view->info.waiting_samples, &view->info.sample_waits);
     rp_out_key(out, "calls");
     rp_buf_text(out, "[");
     for (size_t i = 0; i < calls->count; i++) {
@@ -277,12 +267,85 @@ static void write_waiting(rp_buf *out, const rp_server_view *server, const rp_ta
         rp_out_key(out, "deadline_seconds"); /* from now on */
         rp_out_double(out, w->until_ns == RP_FOREVER
                                ? INFINITY
-                               : ((double)w->until_ns - (double)view->now_ns) / 1e9);
+                               : ((double)w->until_ns - (double)now_ns) / 1e9);
         rp_out_text(out, "why", w->why);
         rp_out_close(out);
     }
     rp_buf_text(out, "]");
+}
+
+static void write_waits(rp_buf *out, const char *name, int64_t now, const rp_waits *waits)
+{
+    rp_out_open(out, name);
+    rp_out_whole(out, "now", now);
+    rp_out_seconds(out, "longest_seconds", waits->longest_ns);
+    rp_out_whole(out, "so_far", waits->parked);
+    rp_out_seconds(out, "total_seconds", waits->total_ns);
     rp_out_close(out);
+}
+
+static void write_waiting(rp_buf *out, const rp_server_view *server, const rp_table_view *view,
+                          const rp_waiting_calls *calls)
+{
+    rp_out_open(out, "waiting");
+    write_waits(out, "inserts", view->info.waiting_inserts, &view->info.insert_waits);
+    write_waits(out, "samples", view->info.waiting_samples, &view->info.sample_waits);
+    write_calls(out, server, view->now_ns, calls);
+    rp_out_close(out);
+}
+
+static void write_rollout_waits(rp_buf *out, const char *name, size_t now, int64_t longest_ns)
+{
+    rp_out_open(out, name);
+    rp_out_count(out, "now", now);
+    rp_out_seconds(out, "longest_seconds", longest_ns);
+    rp_out_close(out);
+}
+
+/* Writes the calls that wait at rollouts. */
+static void write_one_rollouts(rp_buf *out, const rp_server_view *server, rp_rollouts *rollouts,
+                               const rp_rollout_sides *load)
+{
+    const rp_string name = rp_rollouts_name(rollouts);
+    char text[RP_ROLLOUT_NAME_BYTES + 1];
+    rp_waiting waiting[RP_VIEW_WAITING];
+    uint64_t clients[RP_VIEW_WAITING];
+    size_t total = rp_rollouts_waiting(rollouts, waiting, clients, RP_VIEW_WAITING);
+    const rp_waiting_calls calls = {waiting, clients,
+                                    total < RP_VIEW_WAITING ? total : RP_VIEW_WAITING};
+
+    assert(name.size <= RP_ROLLOUT_NAME_BYTES);
+    memcpy(text, name.data, name.size);
+    text[name.size] = '\0';
+    rp_out_text(out, "name", text);
+    rp_out_open(out, "waiting");
+    write_rollout_waits(out, "inserts", load->inserts, load->longest_insert_ns);
+    write_rollout_waits(out, "samples", load->draws, load->longest_draw_ns);
+    write_calls(out, server, rp_now_ns(), &calls);
+    rp_out_close(out);
+}
+
+/* Writes the first rollouts at which calls wait. */
+static void write_rollouts(rp_buf *out, const rp_server_view *server)
+{
+    rp_rollouts *all[RP_ROLLOUT_SET_COUNT];
+    size_t count =
+        server->store != NULL ? rp_rollout_set_list(rp_store_rollouts(server->store), all) : 0;
+    size_t shown = 0;
+
+    rp_out_key(out, "rollouts");
+    rp_buf_text(out, "[");
+    for (size_t i = 0; i < count; i++) {
+        const rp_rollout_sides load = rp_rollouts_count_waiting(all[i]);
+
+        if (load.inserts + load.draws > 0 && shown < SHOWN_ROLLOUTS) {
+            rp_buf_text(out, shown++ > 0 ? ",{" : "{");
+            write_one_rollouts(out, server, all[i], &load);
+            rp_out_close(out);
+        }
+        rp_rollouts_unref(all[i]);
+    }
+    rp_buf_text(out, "]");
 }
 
 static void write_latency(rp_buf *out, const char *name, const rp_histogram_sum *h)
@@ -387,6 +450,7 @@ void rp_info_json_write(rp_buf *out, const rp_server_view *server, const rp_stor
     write_server(out, server);
     write_store(out, store);
     write_durable(out, server);
+    write_rollouts(out, server);
     rp_out_key(out, "tables");
     rp_buf_text(out, "[");
     for (shown = 0; shown < table_count && !out->bad; shown++) {

@@ -226,6 +226,16 @@ static void write_rollout_leases(rp_buf *out, rp_string name, const rp_rollout_i
     write_groups(out, "rollouts_expired_leases_total", name, NULL, NULL, info->expired_leases);
 }
 
+/* Also counts the operations of this process, which `rollouts_waiting_calls` does not. */
+static void write_rollout_load(rp_buf *out, rp_rollouts *rollouts)
+{
+    static const char metric[] = "rollouts_waiting";
+    const rp_rollout_sides load = rp_rollouts_count_waiting(rollouts);
+
+    write_groups(out, metric, rp_rollouts_name(rollouts), "side", "insert", load.inserts);
+    write_groups(out, metric, rp_rollouts_name(rollouts), "side", "sample", load.draws);
+}
+
 /* Writes a metric of all rollouts that are shown. */
 static void write_each(rp_buf *out, rp_rollouts **all, size_t count,
                        void (*write)(rp_buf *, rp_string, const rp_rollout_info *))
@@ -258,6 +268,9 @@ static void write_rollouts(rp_buf *out, rp_store *store)
     head(out, "reprise_", "rollouts_expired_leases_total", "counter",
          "Leases that expired before they were acknowledged.");
     write_each(out, all, shown_count, write_rollout_leases);
+    head(out, "reprise_", "rollouts_waiting", "gauge",
+         "Operations that wait: draws (sample), and those that put or reserve (insert).");
+    for (size_t i = 0; i < shown_count; i++) write_rollout_load(out, all[i]);
     for (size_t i = 0; i < count; i++) rp_rollouts_unref(all[i]);
 }
 

@@ -20,6 +20,19 @@ static int http_status_of(rp_status st)
     }
 }
 
+/* A larger max_size has no effect on inserts: max_diff makes them wait before the table has
+ * that many items. */
+static bool is_full_before(const rp_wire_alter_table *a, const rp_table_info *t)
+{
+    const rp_limiter_options *l = &t->limiter;
+    bool is_queue = l->samples_per_insert == 1 && l->min_diff == 0 && t->max_times_sampled == 1;
+
+    if (!a->has_max_size || a->limiter.has_max_diff) return false;
+    if ((double)t->max_size <= l->max_diff) return false;
+    return is_queue || (t->inserts - t->deletes >= l->min_size &&
+                        t->limiter_diff + l->samples_per_insert > l->max_diff);
+}
+
 /* The part of an alteration that has no effect on the limiter as it is now, and what would have
  * one. False: there is no such part. */
 static bool warning(const rp_page_host *host, const rp_action *action, char *out, size_t size)
@@ -46,6 +59,11 @@ static bool warning(const rp_page_host *host, const rp_action *action, char *out
         (void)snprintf(out, size,
                        "recenter has no effect: the limiter needs min_diff and "
                        "max_diff for a middle");
+    else if (is_full_before(a, &info))
+        (void)snprintf(out, size,
+                       "max_size %lld has no effect on inserts, which wait because of max_diff "
+                       "%g; to change that, give max_diff",
+                       (long long)info.max_size, info.limiter.max_diff);
     else
         return false;
     return true;

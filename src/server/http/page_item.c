@@ -58,7 +58,7 @@ static void append_part(void *out, const char *part, size_t size)
 }
 
 /* Whether the columns of these slices may be decompressed. Counts their bytes. */
-static bool may_decode(reader *r, const rp_slice *slices, size_t count)
+static bool may_decode(reader *r, const rp_chunk_slice *slices, size_t count)
 {
     const rp_chunk *last = NULL;
     size_t bytes = 0;
@@ -79,7 +79,7 @@ static size_t read_rows(reader *r, const rp_slices *slices, size_t row_bytes, si
     size_t size = 0;
 
     for (size_t i = 0; i < slices->slice_count && row_bytes > 0; i++) {
-        const rp_slice *slice = &slices->slices[i];
+        const rp_chunk_slice *slice = &slices->slices[i];
         size_t rows = (most - size) / row_bytes;
 
         if (rows > slice->length) rows = slice->length;

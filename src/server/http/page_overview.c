@@ -53,9 +53,10 @@ static int write_all(const rp_page_host *host, const rp_page_ask *ask, bool is_j
     rp_client_views clients;
     rp_table_views views;
 
-    if (rp_client_views_take(&clients, answer->body.alloc, host->clients) != RP_OK) return 503;
-    if (rp_table_views_take(&views, answer->body.alloc, server.store) != RP_OK) {
-        rp_client_views_deinit(&clients);
+    if (rp_table_views_take(&views, answer->body.alloc, server.store) != RP_OK) return 503;
+    /* After the calls: so the list has the clients of all calls, if they are connected. */
+    if (rp_client_views_take(&clients, answer->body.alloc, host->clients) != RP_OK) {
+        rp_table_views_deinit(&views);
         return 503;
     }
     server.clients = &clients;

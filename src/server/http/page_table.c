@@ -149,24 +149,25 @@ static void write_page(rp_buf *out, const rp_page_host *host, const rp_page_ask 
 int rp_page_table(const rp_page_host *host, const rp_page_ask *ask, rp_page_response *answer)
 {
     const rp_allocator *alloc = answer->body.alloc;
-    material *m = NULL;
+    material *m;
     rp_client_views clients;
     int status = 503;
     rp_table *table = rp_page_table_of(host, ask, answer, &status);
 
     if (table == NULL) return status;
-    if (rp_client_views_take(&clients, alloc, host->clients) == RP_OK) {
-        m = rp_alloc(alloc, sizeof *m);
-        if (m != NULL) {
-            rp_table_view_take(&m->view, table);
-            m->view.waiting_count =
-                rp_table_waiting_clients(table, m->waiting, m->clients, MOST_WAITING);
-            rp_table_survey(table, ask->number, &m->survey);
+    m = rp_alloc(alloc, sizeof *m);
+    if (m != NULL) {
+        rp_table_view_take(&m->view, table);
+        m->view.waiting_count =
+            rp_table_waiting_clients(table, m->waiting, m->clients, MOST_WAITING);
+        rp_table_survey(table, ask->number, &m->survey);
+        /* After the calls: so the list has the clients of all calls, if they are connected. */
+        if (rp_client_views_take(&clients, alloc, host->clients) == RP_OK) {
             write_page(&answer->body, host, ask, &clients, m);
             status = 200;
-            rp_release(alloc, m, sizeof *m);
+            rp_client_views_deinit(&clients);
         }
-        rp_client_views_deinit(&clients);
+        rp_release(alloc, m, sizeof *m);
     }
     rp_table_unref(table);
     return status;

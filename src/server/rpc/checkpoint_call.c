@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "server/bounds/expiry.h"
 #include "server/core/task.h"
 #include "server/core/worker.h"
 #include "server/rpc/methods.h"
@@ -212,6 +213,18 @@ static void on_delivered(rp_post *post)
     rp_worker_returned(worker);
 }
 
+/* Ends a call that waits a little before its deadline, so that the client gets the reason
+ * before it gives up. */
+static void hurry(rp_task *task)
+{
+    rp_loop *loop = rp_task_worker(task)->loop;
+    int64_t now_ns = rp_loop_now(loop), left_ns = task->deadline.due_ns - now_ns;
+
+    if (task->expiry_ns == INT64_MAX) return; /* no deadline */
+    /* The timer is armed: a change of its time succeeds. */
+    (void)!rp_loop_arm(loop, &task->deadline, rp_expiry_ns(now_ns, left_ns > 0 ? left_ns : 0));
+}
+
 static void enqueue(rp_task *task)
 {
     rp_worker *worker = rp_task_worker(task);
@@ -227,6 +240,7 @@ static void enqueue(rp_task *task)
     request->task = task;
     call_of(task)->request = request;
     worker->outstanding++;
+    hurry(task);
     rp_mutex_lock(&server->lock);
     request->next = server->checkpoints.waiting;
     server->checkpoints.waiting = request;
@@ -253,6 +267,25 @@ static void on_half_close(rp_task *task)
 {
     if (call_of(task)->request == NULL)
         rp_task_finish(task, RP_INVALID, "the call ended without a request message");
+}
+
+static void on_late(rp_task *task, rp_error *why)
+{
+    rp_server *server = rp_task_worker(task)->server;
+    const rp_checkpoint_call *waits;
+    bool is_busy;
+
+    rp_mutex_lock(&server->lock);
+    is_busy = server->checkpoints.is_busy;
+    waits = server->checkpoints.waiting;
+    while (waits != NULL && waits != call_of(task)->request) waits = waits->next;
+    rp_mutex_unlock(&server->lock);
+    if (call_of(task)->request == NULL) return;
+    (void)snprintf(why->text, sizeof why->text, "%s",
+                   waits == NULL ? "no checkpoint in time: it is still being written"
+                   : is_busy     ? "no checkpoint in time: another is still being written"
+                                 : "no checkpoint in time: requested checkpoints follow each "
+                                   "other at most every checkpoint_spacing_ms");
 }
 
 /* Removes a request that waits for the next checkpoint. A request that shares the running
@@ -282,6 +315,7 @@ const rp_task_kind rp_checkpoint_kind = {
     .bytes = sizeof(checkpoint_task),
     .on_message = on_checkpoint,
     .on_half_close = on_half_close,
+    .on_late = on_late,
     .on_end = on_end,
     .on_close = on_end,
 };

@@ -115,7 +115,7 @@ rp_status rp_insert_parts_trajectory(rp_worker *worker, rp_stream_chunks *chunks
         if (chunk == NULL)
             return rp_fail(err, RP_INTERNAL, "Could not find sequence chunk %llu.",
                            (unsigned long long)from->chunk_key);
-        room->slices[i] = (rp_slice){chunk, from->index, from->offset, from->length};
+        room->slices[i] = (rp_chunk_slice){chunk, from->index, from->offset, from->length};
     }
     for (size_t i = 0; i < item->column_count; i++) {
         const rp_wire_column *from = &room->wire_columns[i];

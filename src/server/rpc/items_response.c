@@ -200,7 +200,7 @@ static rp_status gather_chunk(rp_items_response *a, rp_chunk *chunk, rp_error *e
     return add_other(a, chunk, first, err);
 }
 
-static void gather_rows(rp_items_response *a, const rp_slice *slice)
+static void gather_rows(rp_items_response *a, const rp_chunk_slice *slice)
 {
     rp_response_chunk *found = find(a, slice->chunk);
     size_t end = (size_t)slice->offset + slice->length;
@@ -318,7 +318,7 @@ static rp_status shift(rp_items_response *a, const rp_trajectory *from, rp_traje
         a->columns[i] = column;
         a->columns[i].slices = a->slices + count;
         for (size_t j = 0; j < column.slice_count; j++) {
-            rp_slice slice = column.slices[j];
+            rp_chunk_slice slice = column.slices[j];
             const rp_response_chunk *c = find(a, slice.chunk);
             slice.chunk = c->cut != NULL ? c->cut : c->chunk;
             assert(c->cut == NULL || slice.offset >= c->first);

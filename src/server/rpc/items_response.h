@@ -66,7 +66,7 @@ typedef struct rp_items_response {
     rp_response_chunk *chunks;
     size_t chunk_count, chunk_capacity;
     rp_decoder *decoder;
-    rp_slice *slices;
+    rp_chunk_slice *slices;
     size_t slice_capacity;
     rp_slices *columns;
     size_t column_capacity;

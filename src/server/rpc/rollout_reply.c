@@ -224,9 +224,9 @@ static void respond_groups(rp_rollout_reply *reply, rp_rollouts *rollouts,
     reply->bytes = rp_rollout_batch_measure(batch, most);
     if (reply->bytes > most) {
         (void)rp_fail(&error, RP_NO_RESOURCE,
-                      "%zu groups take more than message_bytes, %zu: draw fewer groups, or "
-                      "raise the limit",
-                      batch->count, most);
+                      "%zu group%s more than message_bytes, %zu: %sraise the limit",
+                      batch->count, batch->count == 1 ? " takes" : "s take", most,
+                      batch->count == 1 ? "" : "draw fewer groups, or ");
         rp_task_refuse(task, RP_REFUSED_MESSAGE_BYTES, &error);
         return;
     }

@@ -50,9 +50,9 @@ rp_status rp_sample_array_init(rp_sample_array *array, rp_worker *worker, size_t
     if (counted > FREE_BYTES && (used > limit || counted > limit - used)) {
         *why = RP_REFUSED_QUEUED;
         (void)rp_fail(err, RP_NO_RESOURCE,
-                      "no room for %zu items: answers to all connections together hold %zu of "
+                      "no room for %zu item%s: answers to all connections together hold %zu of "
                       "%zu bytes, half of queued_bytes",
-                      count, used, limit);
+                      count, count == 1 ? "" : "s", used, limit);
     } else {
         array->samples =
             array->is_mapped ? rp_map_pages(bytes) : rp_alloc(&server->alloc, bytes);

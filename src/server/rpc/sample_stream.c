@@ -143,7 +143,7 @@ static bool is_borrowed(const rp_trajectory *trajectory, const rp_sample_shared 
 /* Memory that a hold keeps: the chunks and the trajectory, which may have many slices. */
 static size_t kept_bytes(const rp_trajectory *trajectory)
 {
-    return trajectory->bytes + rp_trajectory_slice_count(trajectory) * sizeof(rp_slice);
+    return trajectory->bytes + rp_trajectory_slice_count(trajectory) * sizeof(rp_chunk_slice);
 }
 
 /* Adds a hold on the sample to the lease, if some of its chunks are in the arena. False: all

@@ -312,7 +312,8 @@ static rp_progress refuse_bytes_locked(rp_table *t, rp_op *op, const rp_insert *
                 (unsigned long long)rp_budget_used(b), (unsigned long long)b->limit,
                 rp_budget_lost_text(b, lost),
                 b->policy == RP_BUDGET_EVICT ? "evicting all of this table would not make room"
-                                             : "delete items or raise the budget"));
+                                             : "delete items, or raise max_bytes of the server "
+                                               "(--max-bytes)"));
 }
 
 /* The bytes that an item lacks: in the budget, or in memory for bytes that never go to disk. */

@@ -30,6 +30,7 @@
 #include <string.h>
 
 #include "chunk/chunk.h"
+#include "chunk/trajectory.h"
 #include "util/clock.h"
 #include "util/error.h"
 
@@ -207,6 +208,36 @@ void rp_table_pump_locked(rp_table *t)
     t->pump_again = left == 0;
 }
 
+static const char *paused_text(bool inserts)
+{
+    return inserts ? "inserts are paused by an administrator: resume the table"
+                   : "samples are paused by an administrator: resume the table";
+}
+
+/* Appends that the operations which would release this one are paused, if they are. */
+static void append_paused_locked(const rp_table *t, bool by_inserts, char *text, size_t size)
+    RP_REQUIRES(t->mu)
+{
+    size_t used = strlen(text);
+
+    if ((t->paused & (by_inserts ? RP_SIDE_INSERTS : RP_SIDE_SAMPLES)) == 0) return;
+    (void)snprintf(text + used, size - used, "; %s", paused_text(by_inserts));
+}
+
+/* Why a sample waits for inserts. Returns `text`. */
+static char *why_no_sample_locked(const rp_table *t, const rp_op *op, char *text, size_t size)
+    RP_REQUIRES(t->mu)
+{
+    if (!rp_rate_limiter_can_sample(&t->limiter, 1))
+        return rp_rate_limiter_why_no_sample(&t->limiter, text, size);
+    (void)snprintf(text, size,
+                   "sample waits to draw %zu distinct items at once, and the limiter allows "
+                   "%zu; ask for at_least fewer, or insert more",
+                   rp_sample_least(op),
+                   rp_rate_limiter_samples_allowed(&t->limiter, op->options->count));
+    return text;
+}
+
 /* The reason why the operation could not proceed if it were first in its queue. */
 static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t size)
     RP_REQUIRES(t->mu)
@@ -215,8 +246,7 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
     char lost[RP_LOST_TEXT_BYTES];
 
     if (t->paused & (op->is_insert ? RP_SIDE_INSERTS : RP_SIDE_SAMPLES))
-        (void)snprintf(text, size, "%s paused by an administrator: resume the table",
-                       op->is_insert ? "inserts are" : "samples are");
+        (void)snprintf(text, size, "%s", paused_text(op->is_insert));
     else if (rp_events_is_behind_locked(t))
         (void)snprintf(text, size, "deferred extensions are %zu events behind, the bound is %d",
                        t->events.deferred_count, RP_MAX_DEFERRED_EVENTS);
@@ -226,7 +256,8 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
                        "the journal is behind: the disk does not keep up, or cannot be "
                        "written");
     else if (op->is_insert && !rp_rate_limiter_can_insert(&t->limiter, 1))
-        (void)rp_rate_limiter_why_no_insert(&t->limiter, text, size);
+        append_paused_locked(t, false, rp_rate_limiter_why_no_insert(&t->limiter, text, size),
+                             size);
     else if (op->is_insert && op->waits_for_disk)
         (void)snprintf(text, size,
                        "insert waits for room on the disk, which is full: delete items or make "
@@ -249,32 +280,28 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
                            : "it goes on as chunks are written to disk and samples released");
     else if (op->is_insert && atomic_load(&b->lost) > 0)
         (void)snprintf(
-            text, size, "insert waits for bytes: all tables together take %llu of %llu%s; %s",
+            text, size,
+            "insert waits for bytes: all tables together take %llu of %llu, and the item needs "
+            "up to %zu%s; %s",
             (unsigned long long)rp_budget_used(b), (unsigned long long)b->limit,
-            rp_budget_lost_text(b, lost),
+            op->items[op->done].trajectory->cost, rp_budget_lost_text(b, lost),
             b->policy == RP_BUDGET_EVICT ? "items of the largest table are being evicted for it"
                                          : "deletes or Reset would release both");
     else if (op->is_insert)
         (void)snprintf(
             text, size,
             "insert waits for bytes: all tables together take %llu of %llu, of these %llu for "
-            "indexes without items; deletes, evictions or dropped tables would release it",
+            "indexes without items, and the item needs up to %zu; deletes, evictions or "
+            "dropped tables would release it",
             (unsigned long long)rp_budget_used(b), (unsigned long long)b->limit,
-            (unsigned long long)atomic_load(&b->idle));
+            (unsigned long long)atomic_load(&b->idle), op->items[op->done].trajectory->cost);
     else if (t->options.max_size < t->limiter.options.min_size && !t->options.soft_limit)
         (void)snprintf(
             text, size,
             "sample waits for %lld items, but max_size is %lld: it will wait for ever",
             (long long)t->limiter.options.min_size, (long long)t->options.max_size);
-    else if (!rp_rate_limiter_can_sample(&t->limiter, 1))
-        (void)rp_rate_limiter_why_no_sample(&t->limiter, text, size);
     else
-        (void)snprintf(
-            text, size,
-            "sample waits to draw %zu distinct items at once, and the limiter allows "
-            "%zu; ask for at_least fewer, or insert more",
-            rp_sample_least(op),
-            rp_rate_limiter_samples_allowed(&t->limiter, op->options->count));
+        append_paused_locked(t, true, why_no_sample_locked(t, op, text, size), size);
     return text;
 }
 
@@ -326,7 +353,7 @@ static void give_up_locked(rp_table *t, rp_op *op, rp_status status, const char 
     }
     (void)why_locked(t, op, why, sizeof why);
     op->status =
-        rp_fail(&op->error, status, "table '%.60s' %s: %.180s", t->options.name, what, why);
+        rp_fail(&op->error, status, "table '%.60s' %s: %s", t->options.name, what, why);
 }
 
 static const char *what_happened(rp_status status)

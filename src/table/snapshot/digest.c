@@ -80,7 +80,7 @@ static void add_trajectory(hash *h, const rp_trajectory *trajectory)
 
         add(h, column.slice_count << 1 | column.squeeze);
         for (size_t j = 0; j < column.slice_count; j++) {
-            const rp_slice *slice = &column.slices[j];
+            const rp_chunk_slice *slice = &column.slices[j];
 
             add(h, slice->chunk->origin.key);
             add(h, slice->chunk->origin.episode);

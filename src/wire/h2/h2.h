@@ -36,6 +36,7 @@ typedef struct rp_request_head {
     int64_t timeout_ns; /* the value of grpc-timeout; -1: none */
     bool too_large;     /* headers beyond header_bytes were dropped: refuse the call */
     bool too_many;      /* headers beyond header_fields were dropped: refuse the call */
+    bool is_all;        /* the request ends with its headers: it has no body */
     bool bad_timeout;   /* grpc-timeout is malformed */
     bool is_repeated;   /* there are several `authorization` headers: refuse the call */
 } rp_request_head;

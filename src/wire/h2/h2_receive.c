@@ -157,7 +157,8 @@ rp_string rp_h2_kept_field(const rp_h2 *h2, int field)
                        h2->fields[field].size};
 }
 
-static void begin_call(rp_h2 *h2, rp_call *call)
+/* `is_all`: the stream ends with the headers. */
+static void begin_call(rp_h2 *h2, rp_call *call, bool is_all)
 {
     rp_string timeout = rp_h2_kept_field(h2, TIMEOUT);
     rp_request_head head = {
@@ -173,6 +174,7 @@ static void begin_call(rp_h2 *h2, rp_call *call)
         .too_large = h2->head_bytes > h2->limits.header_bytes,
         .is_repeated = h2->head_authorizations > 1,
         .too_many = h2->head_fields > h2->limits.header_fields,
+        .is_all = is_all,
     };
 
     if (timeout.size > 0)
@@ -549,7 +551,7 @@ int rp_h2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *u
     if (frame->hd.type == NGHTTP2_DATA) count_data(h2, call, frame);
     if (call == NULL || h2->ended) return callback_result(h2);
     if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
-        begin_call(h2, call);
+        begin_call(h2, call, (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0);
     else if (frame->hd.type == NGHTTP2_HEADERS && h2->is_client)
         rp_h2_take_answer(call, (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0);
     if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {

@@ -124,7 +124,7 @@ def test_a_stream_that_is_idle_for_a_while(reverb, shards):
 
 @pytest.mark.seconds(180)
 def test_large_messages(reverb, shards):
-    data = chunk(np.random.default_rng(7).integers(0, 256, (1, 20_000_000), np.uint8))
+    data = chunk(np.random.default_rng(7).integers(0, 256, (1, 10_000_000), np.uint8))
     with reverb.inserts() as stream:
         stream.send(insertion([data], [item("uniform", data)]))
         stream.confirmed(1, LARGE_S)

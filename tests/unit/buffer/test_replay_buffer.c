@@ -496,8 +496,8 @@ static void framed_columns_agree_with_a_plain_ring(void **state)
     (void)state;
     model_run(1, 1, 0);
     model_run(5, 1, 0.6);
-    model_run(rp_test_length(700, 300), 1, 0.6);
-    model_run(rp_test_length(700, 300), 16, 0);
+    model_run(rp_test_length(700, 150), 1, 0.6);
+    model_run(rp_test_length(700, 150), 16, 0);
     model_run(64, 64, 0.6);
 }
 

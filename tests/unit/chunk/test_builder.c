@@ -371,9 +371,10 @@ static void impossible_columns_are_refused(void **state)
 
     (void)state;
     for (int i = 0; i < RP_MAX_RANK; i++) deep.shape.dims[i] = 1;
-    assert_new_fails(&dtype, 1, NULL, "unknown dtype 20");
+    assert_new_fails(&dtype, 1, NULL, "column 0: type code 20 is none of rp_dtype");
     assert_new_fails(&any, 1, NULL, "must be known");
-    assert_new_fails(&deep, 1, NULL, "the rank of a row must be <");
+    assert_new_fails(&deep, 1, NULL,
+                     "a row of column 0 has 8 dimensions; at most 7 are supported");
     assert_new_fails(&huge, 1, NULL, "larger than");
     assert_new_fails(&overflow, 1, NULL, "larger than");
     assert_new_fails(&int_column, 0, NULL, "[1, 4096], got 0");

@@ -157,7 +157,7 @@ static void replace_chunks(size_t count)
 {
     enum { MOST = 60 };
     rp_chunk *chunks[MOST], *views[MOST], *ordered[MOST];
-    rp_slice slices[2 * MOST];
+    rp_chunk_slice slices[2 * MOST];
     rp_slices columns[2] = {{slices, count, false}, {slices + count, count, false}};
     rp_trajectory *old = NULL, *made;
     size_t room = 0;
@@ -168,7 +168,7 @@ static void replace_chunks(size_t count)
         views[i] = rp_chunk_view(&alloc, chunks[i]);
     }
     for (size_t i = 0; i < 2 * count; i++)
-        slices[i] = (rp_slice){.chunk = chunks[i * 7 % count], .length = 1};
+        slices[i] = (rp_chunk_slice){.chunk = chunks[i * 7 % count], .length = 1};
     assert_ok(rp_trajectory_new(&alloc, columns, 2, &old, NULL));
     for (size_t i = 0; i < count; i++)
         ordered[i] = views[rp_trajectory_get_chunk(old, i)->origin.key];
@@ -182,8 +182,8 @@ static void replace_chunks(size_t count)
     assert_int_equal(made->bytes, old->bytes);
     for (size_t c = 0; c < 2; c++)
         for (size_t i = 0; i < count; i++) {
-            const rp_slice *a = &rp_trajectory_slices(old, c).slices[i];
-            const rp_slice *b = &rp_trajectory_slices(made, c).slices[i];
+            const rp_chunk_slice *a = &rp_trajectory_slices(old, c).slices[i];
+            const rp_chunk_slice *b = &rp_trajectory_slices(made, c).slices[i];
 
             assert_ptr_equal(b->chunk, views[a->chunk->origin.key]);
             assert_int_equal(b->length, a->length);

@@ -148,7 +148,7 @@ static void an_output_of_another_size_is_refused(void **state)
     assert_fails(rp_decoder_rows(d, chunk, (rp_row_range){0, 0, 2}, dst, sizeof dst - 1, &err),
                  RP_INVALID, &err, "2 rows have 240 bytes, got room for 239");
     assert_fails(rp_decoder_rows(d, chunk, (rp_row_range){0, 0, 1}, dst, sizeof dst, &err),
-                 RP_INVALID, &err, "1 rows have 120 bytes, got room for 240");
+                 RP_INVALID, &err, "1 row has 120 bytes, got room for 240");
     rp_decoder_free(d);
     rp_chunk_unref(chunk);
 }
@@ -168,7 +168,7 @@ static void strings_and_numbers_are_not_mixed_up(void **state)
     assert_fails(rp_decoder_strings(d, numbers, (rp_row_range){0, 0, 1}, &back, 1, &err),
                  RP_INVALID, &err, "it holds int32");
     assert_fails(rp_decoder_strings(d, strings, (rp_row_range){0, 0, 1}, &back, 2, &err),
-                 RP_INVALID, &err, "1 rows have 1 strings, got room for 2");
+                 RP_INVALID, &err, "1 row has 1 string, got room for 2");
     assert_ok(rp_decoder_strings(d, strings, (rp_row_range){0, 0, 1}, &back, 1, &err));
     rp_decoder_free(d);
     rp_chunk_unref(strings);

@@ -21,7 +21,7 @@ static int tear_down(void **state)
 /* Adds an item of one column; drops the chunk. */
 static void add(rp_chunk *chunk, uint32_t offset, uint32_t length, bool squeeze)
 {
-    rp_slice slice = {chunk, 0, offset, length};
+    rp_chunk_slice slice = {chunk, 0, offset, length};
     rp_slices column = {&slice, 1, squeeze};
 
     assert_true(item_count < MOST);

@@ -12,7 +12,7 @@ static rp_decoder *make_decoder(void)
 /* A trajectory of one column with one slice. */
 static rp_trajectory *slice_of(rp_chunk *chunk, uint32_t offset, uint32_t length, bool squeeze)
 {
-    rp_slice slice = {chunk, 0, offset, length};
+    rp_chunk_slice slice = {chunk, 0, offset, length};
     rp_slices column = {&slice, 1, squeeze};
     rp_trajectory *t = NULL;
     assert_ok(rp_trajectory_new(rp_allocator_default(), &column, 1, &t, NULL));
@@ -47,7 +47,7 @@ static void slices_of_an_item_are_joined(void **state)
 {
     rp_chunk *a = rp_test_ints(1, RP_CODEC_SNAPPY, 3, 1),
              *b = rp_test_ints(2, RP_CODEC_NONE, 3, 1);
-    rp_slice slices[] = {{a, 0, 2, 1}, {b, 0, 0, 2}, {a, 0, 0, 1}, {a, 0, 2, 1}};
+    rp_chunk_slice slices[] = {{a, 0, 2, 1}, {b, 0, 0, 2}, {a, 0, 0, 1}, {a, 0, 2, 1}};
     rp_slices column = {slices, 4, false};
     const int32_t expected[] = {1002, 2000, 2001, 1000, 1002};
     rp_decoder *d = make_decoder();
@@ -127,7 +127,7 @@ static void an_output_of_another_size_is_refused(void **state)
 static void an_item_that_lacks_the_column_is_refused(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_SNAPPY, 3, 2);
-    rp_slice slice = {chunk, 0, 0, 1};
+    rp_chunk_slice slice = {chunk, 0, 0, 1};
     rp_slices columns[] = {{&slice, 1, false}, {&slice, 1, false}};
     rp_trajectory *two = NULL, *one = slice_of(chunk, 0, 1, false);
     const rp_trajectory *items[2];
@@ -234,12 +234,12 @@ static void random_windows_agree_with_the_plain_rows(void **state)
         static int32_t dst[ITEMS][WINDOW][COLS];
         size_t starts[ITEMS];
         for (size_t i = 0; i < ITEMS; i++) {
-            rp_slice slices[WINDOW];
+            rp_chunk_slice slices[WINDOW];
             rp_slices column = {slices, WINDOW, false};
             starts[i] = rp_rng_below(&rng, CHUNKS * ROWS - WINDOW + 1);
             for (size_t k = 0; k < WINDOW; k++) {
                 size_t row = starts[i] + k;
-                slices[k] = (rp_slice){chunks[row / ROWS], 0, (uint32_t)(row % ROWS), 1};
+                slices[k] = (rp_chunk_slice){chunks[row / ROWS], 0, (uint32_t)(row % ROWS), 1};
             }
             assert_ok(rp_trajectory_new(rp_allocator_default(), &column, 1, &items[i], NULL));
         }

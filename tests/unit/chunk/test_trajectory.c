@@ -13,7 +13,8 @@ static rp_trajectory *make(const rp_slices *columns, size_t count)
 }
 
 /* One column of these slices must be refused, and nothing may be left alive. */
-static void assert_refused(const rp_slice *slices, size_t count, bool squeeze, const char *part)
+static void assert_refused(const rp_chunk_slice *slices, size_t count, bool squeeze,
+                           const char *part)
 {
     rp_test_oom o = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
     rp_allocator alloc = rp_test_oom_allocator(&o);
@@ -30,7 +31,7 @@ static void a_column_has_the_rows_of_its_slices(void **state)
 {
     rp_chunk *a = rp_test_ints(1, RP_CODEC_SNAPPY, 4, 3);
     rp_chunk *b = rp_test_ints(2, RP_CODEC_SNAPPY, 5, 3);
-    rp_slice slices[] = {{a, 0, 2, 2}, {b, 0, 0, 5}, {a, 0, 0, 1}};
+    rp_chunk_slice slices[] = {{a, 0, 2, 2}, {b, 0, 0, 5}, {a, 0, 0, 1}};
     rp_slices column = {slices, 3, false};
     rp_trajectory *t = make(&column, 1);
     rp_trajectory_column c = rp_trajectory_get_column(t, 0);
@@ -66,7 +67,7 @@ static rp_status make_within(const rp_slices *columns, size_t count, size_t limi
 static void decoded_bytes_are_limited_issue_20(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_SNAPPY, 4, 3); /* 12 bytes a row */
-    rp_slice slices[] = {{chunk, 0, 0, 4}, {chunk, 0, 1, 3}, {chunk, 0, 0, 4}};
+    rp_chunk_slice slices[] = {{chunk, 0, 0, 4}, {chunk, 0, 1, 3}, {chunk, 0, 0, 4}};
     rp_slices columns[] = {{slices, 3, false}, {slices, 1, false}};
     rp_error err = {0};
 
@@ -83,7 +84,7 @@ static void decoded_bytes_are_limited_issue_20(void **state)
 static void rows_of_no_bytes_count_as_one_each(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_SNAPPY, 4, 0);
-    rp_slice slice = {chunk, 0, 0, 4};
+    rp_chunk_slice slice = {chunk, 0, 0, 4};
     rp_slices column = {&slice, 1, false};
     rp_error err = {0};
 
@@ -96,7 +97,7 @@ static void rows_of_no_bytes_count_as_one_each(void **state)
 static void a_squeezed_column_loses_its_row_dimension(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_SNAPPY, 4, 3);
-    rp_slice slice = {chunk, 0, 3, 1};
+    rp_chunk_slice slice = {chunk, 0, 3, 1};
     rp_slices column = {&slice, 1, true};
     rp_trajectory *t = make(&column, 1);
 
@@ -112,7 +113,7 @@ static void a_squeezed_column_loses_its_row_dimension(void **state)
 static void a_trajectory_of_one_slice_behaves_like_one_of_several(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_SNAPPY, 4, 3);
-    rp_slice slice = {chunk, 0, 1, 3};
+    rp_chunk_slice slice = {chunk, 0, 1, 3};
     rp_slices column = {&slice, 1, false};
     rp_trajectory *t = make(&column, 1);
     rp_trajectory_column c;
@@ -132,7 +133,7 @@ static void a_trajectory_of_one_slice_behaves_like_one_of_several(void **state)
 static void squeezing_other_than_one_row_is_refused(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_SNAPPY, 4, 3);
-    rp_slice slices[] = {{chunk, 0, 0, 1}, {chunk, 0, 1, 1}};
+    rp_chunk_slice slices[] = {{chunk, 0, 0, 1}, {chunk, 0, 1, 1}};
 
     (void)state;
     assert_refused(slices, 2, true, "column 0: a squeezed column must have one row, got 2");
@@ -147,9 +148,9 @@ static void chunks_are_listed_once_in_order_of_appearance(void **state)
     (void)state;
     for (uint64_t i = 0; i < 3; i++) c[i] = rp_test_ints(i + 1, RP_CODEC_SNAPPY, 2, 1 + i);
     {
-        rp_slice first[] = {{c[2], 0, 0, 1}, {c[2], 0, 1, 1}};
-        rp_slice second[] = {{c[0], 0, 0, 2}}, third[] = {{c[2], 0, 0, 1}};
-        rp_slice fourth[] = {{c[1], 0, 0, 1}};
+        rp_chunk_slice first[] = {{c[2], 0, 0, 1}, {c[2], 0, 1, 1}};
+        rp_chunk_slice second[] = {{c[0], 0, 0, 2}}, third[] = {{c[2], 0, 0, 1}};
+        rp_chunk_slice fourth[] = {{c[1], 0, 0, 1}};
         rp_slices columns[] = {
             {first, 2, false}, {second, 1, false}, {third, 1, false}, {fourth, 1, false}};
         t = make(columns, 4);
@@ -168,7 +169,7 @@ static void many_chunks_are_listed_once_each(void **state)
 {
     enum { MOST = 700 };
     static rp_chunk *chunks[MOST];
-    static rp_slice slices[4 * MOST];
+    static rp_chunk_slice slices[4 * MOST];
     static const size_t counts[] = {1, 2, 15, 16, 17, 18, 63, 64, 65, 300, MOST};
     rp_rng rng;
 
@@ -182,7 +183,7 @@ static void many_chunks_are_listed_once_each(void **state)
         rp_trajectory *t;
         for (size_t i = 0; i < 4 * n; i++) {
             size_t pick = rp_rng_below(&rng, n);
-            slices[i] = (rp_slice){chunks[pick], 0, 0, 1};
+            slices[i] = (rp_chunk_slice){chunks[pick], 0, 0, 1};
             if (!seen[pick]) seen_order[seen_count++] = pick;
             seen[pick] = true;
         }
@@ -205,7 +206,7 @@ static void a_trajectory_holds_its_chunks_and_copies_its_slices(void **state)
     (void)state;
     assert_ok(rp_test_try_ints(&alloc, 1, RP_CODEC_NONE, 2, 1, &chunk));
     {
-        rp_slice slices[] = {{chunk, 0, 0, 1}, {chunk, 0, 1, 1}};
+        rp_chunk_slice slices[] = {{chunk, 0, 0, 1}, {chunk, 0, 1, 1}};
         rp_slices column = {slices, 2, false};
         assert_ok(rp_trajectory_new(&alloc, &column, 1, &t, NULL));
         memset(slices, 0, sizeof slices);
@@ -225,10 +226,10 @@ static void a_trajectory_holds_its_chunks_and_copies_its_slices(void **state)
 static void slices_outside_their_chunk_are_refused(void **state)
 {
     rp_chunk *chunk = rp_test_ints(6, RP_CODEC_SNAPPY, 4, 3);
-    rp_slice beyond = {chunk, 0, 3, 2}, behind = {chunk, 0, 5, 1},
-             wraps = {chunk, 0, UINT32_MAX, 2};
-    rp_slice column = {chunk, 1, 0, 1}, empty = {chunk, 0, 0, 0}, none = {NULL, 0, 0, 1};
-    rp_slice last = {chunk, 0, 3, 1}, endless = {chunk, 0, 1, UINT32_MAX};
+    rp_chunk_slice beyond = {chunk, 0, 3, 2}, behind = {chunk, 0, 5, 1},
+                   wraps = {chunk, 0, UINT32_MAX, 2};
+    rp_chunk_slice column = {chunk, 1, 0, 1}, empty = {chunk, 0, 0, 0}, none = {NULL, 0, 0, 1};
+    rp_chunk_slice last = {chunk, 0, 3, 1}, endless = {chunk, 0, 1, UINT32_MAX};
     rp_slices ok = {&last, 1, false};
 
     (void)state;
@@ -247,8 +248,8 @@ static void slices_outside_their_chunk_are_refused(void **state)
 static void a_later_bad_slice_is_named(void **state)
 {
     rp_chunk *chunk = rp_test_ints(6, RP_CODEC_SNAPPY, 4, 3);
-    rp_slice slices[] = {{chunk, 0, 0, 1}, {chunk, 0, 1, 1}, {chunk, 0, 4, 1}};
-    rp_slice with_none[] = {{chunk, 0, 0, 1}, {NULL, 0, 1, 1}};
+    rp_chunk_slice slices[] = {{chunk, 0, 0, 1}, {chunk, 0, 1, 1}, {chunk, 0, 4, 1}};
+    rp_chunk_slice with_none[] = {{chunk, 0, 0, 1}, {NULL, 0, 1, 1}};
 
     (void)state;
     assert_refused(slices, 3, false, "column 0, slice 2");
@@ -265,9 +266,9 @@ static void columns_of_mixed_kind_are_refused(void **state)
     rp_chunk *wide = rp_test_ints(2, RP_CODEC_SNAPPY, 2, 4);
     rp_chunk *other = rp_test_chunk(3, NULL, &floats, 2, zeroes);
     rp_chunk *square = rp_test_chunk(4, NULL, &squares, 2, zeroes);
-    rp_slice dtypes[] = {{ints, 0, 0, 1}, {other, 0, 0, 1}};
-    rp_slice shapes[] = {{ints, 0, 0, 1}, {ints, 0, 1, 1}, {wide, 0, 0, 1}};
-    rp_slice ranks[] = {{ints, 0, 0, 1}, {square, 0, 0, 1}};
+    rp_chunk_slice dtypes[] = {{ints, 0, 0, 1}, {other, 0, 0, 1}};
+    rp_chunk_slice shapes[] = {{ints, 0, 0, 1}, {ints, 0, 1, 1}, {wide, 0, 0, 1}};
+    rp_chunk_slice ranks[] = {{ints, 0, 0, 1}, {square, 0, 0, 1}};
 
     (void)state;
     assert_refused(dtypes, 2, false,
@@ -286,7 +287,7 @@ static void chunks_of_different_length_mix(void **state)
 {
     rp_chunk *a = rp_test_ints(1, RP_CODEC_SNAPPY, 2, 3);
     rp_chunk *b = rp_test_ints(2, RP_CODEC_ZSTD, 9, 3);
-    rp_slice slices[] = {{a, 0, 0, 2}, {b, 0, 4, 5}};
+    rp_chunk_slice slices[] = {{a, 0, 0, 2}, {b, 0, 4, 5}};
     rp_slices column = {slices, 2, false};
     rp_trajectory *t = make(&column, 1);
 
@@ -301,7 +302,7 @@ static void the_number_of_columns_has_bounds(void **state)
 {
     rp_slices *columns = calloc(RP_MAX_COLUMNS + 1, sizeof *columns);
     rp_chunk *chunk = rp_test_ints(6, RP_CODEC_SNAPPY, 4, 3);
-    rp_slice slice = {chunk, 0, 0, 1};
+    rp_chunk_slice slice = {chunk, 0, 0, 1};
     rp_trajectory *t = NULL;
     rp_error err;
 
@@ -323,7 +324,7 @@ static void the_number_of_columns_has_bounds(void **state)
 
 static void the_number_of_slices_has_a_bound(void **state)
 {
-    rp_slice *slices = calloc(RP_MAX_SLICES, sizeof *slices);
+    rp_chunk_slice *slices = calloc(RP_MAX_SLICES, sizeof *slices);
     rp_chunk *chunk = rp_test_ints(6, RP_CODEC_SNAPPY, 4, 3);
     rp_slices columns[] = {{slices, RP_MAX_SLICES - 1, false}, {slices, 1, false}};
     rp_trajectory *t = NULL;
@@ -331,7 +332,7 @@ static void the_number_of_slices_has_a_bound(void **state)
 
     (void)state;
     assert_non_null(slices);
-    for (size_t i = 0; i < RP_MAX_SLICES; i++) slices[i] = (rp_slice){chunk, 0, 0, 1};
+    for (size_t i = 0; i < RP_MAX_SLICES; i++) slices[i] = (rp_chunk_slice){chunk, 0, 0, 1};
     rp_trajectory_unref(make(columns, 2));
     columns[1].slice_count = 2;
     assert_fails(rp_trajectory_new(rp_allocator_default(), columns, 2, &t, &err), RP_INVALID,
@@ -356,7 +357,7 @@ static rp_trajectory *doubles(void)
     rp_spec spec = {NULL, RP_FLOAT64, SCALAR};
     double rows[2] = {1, 2};
     rp_chunk *chunk = rp_test_chunk(1, NULL, &spec, 2, rows);
-    rp_slice slice = {chunk, 0, 0, 2};
+    rp_chunk_slice slice = {chunk, 0, 0, 2};
     rp_slices column = {&slice, 1, false};
     rp_trajectory *t = make(&column, 1);
 
@@ -439,7 +440,7 @@ static rp_status make_large(const rp_allocator *alloc)
 {
     enum { CHUNKS = 20 };
     rp_chunk *chunks[CHUNKS];
-    rp_slice slices[CHUNKS];
+    rp_chunk_slice slices[CHUNKS];
     rp_slices column = {slices, CHUNKS, false};
     rp_trajectory *t = NULL;
     rp_error err;
@@ -447,7 +448,7 @@ static rp_status make_large(const rp_allocator *alloc)
 
     for (uint64_t i = 0; i < CHUNKS; i++) {
         chunks[i] = rp_test_ints(i, RP_CODEC_NONE, 1, 1);
-        slices[i] = (rp_slice){chunks[i], 0, 0, 1};
+        slices[i] = (rp_chunk_slice){chunks[i], 0, 0, 1};
     }
     st = rp_trajectory_new(alloc, &column, 1, &t, &err);
     rp_trajectory_unref(t);

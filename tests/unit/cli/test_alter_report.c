@@ -69,6 +69,9 @@ static void changed_values_and_their_consequences_are_listed(void **state)
                         "  10 items were evicted\n"
                         "  items that were sampled 2 times or more leave after their next "
                         "sample\n");
+    after.max_times_sampled = 1;
+    assert_non_null(
+        strstr(changes(&before, &after, RP_ALTERED_MAX_SIZE), " sampled 1 time or more leave"));
 }
 
 static void a_side_that_waits_says_for_what(void **state)
@@ -119,6 +122,10 @@ static void a_ratio_without_bounds_has_no_effect(void **state)
     after = table(4, 1, -DBL_MAX, 400);
     assert_non_null(strstr(warnings(&after, &after, RP_ALTERED_RECENTER),
                            "--recenter has no effect: the limiter needs"));
+    assert_true(rp_alter_is_same(&(rp_alter_report){&after, &after, RP_ALTERED_RECENTER}));
+    assert_null(strstr(warnings(&after, &after, RP_ALTERED_RECENTER), "nothing has changed"));
+    after.limiter.min_diff = 0;
+    assert_false(rp_alter_is_same(&(rp_alter_report){&after, &after, RP_ALTERED_RECENTER}));
 }
 
 static void a_bound_that_still_blocks_is_named_with_what_would_help(void **state)
@@ -139,6 +146,37 @@ static void a_bound_that_still_blocks_is_named_with_what_would_help(void **state
     before.limiter.min_size = 10;
     before.limiter.min_diff = -6000;
     assert_string_equal(warnings(&before, &after, RP_ALTERED_MIN_SIZE), "");
+}
+
+static void a_larger_table_that_is_full_all_the_same_is_a_warning(void **state)
+{
+    rp_table_info before = table(1, 1, 0, 5), after;
+
+    (void)state;
+    before.max_size = before.size = before.inserts = 5;
+    before.limiter_diff = 5;
+    before.max_times_sampled = 1;
+    after = before;
+    after.max_size = 50;
+    assert_string_equal(warnings(&before, &after, RP_ALTERED_MAX_SIZE),
+                        "inserts wait as before, because of max_diff 5; reprise tables alter "
+                        "replay --max-diff 50 would let them fill the table\n");
+    after.limiter_diff = 2; /* a queue that is not full */
+    assert_string_equal(warnings(&before, &after, RP_ALTERED_MAX_SIZE),
+                        "inserts will wait as before, because of max_diff 5; reprise tables "
+                        "alter replay --max-diff 50 would let them fill the table\n");
+    assert_string_equal(warnings(&before, &after, RP_ALTERED_MAX_SIZE | RP_ALTERED_MAX_DIFF),
+                        "");
+    after.max_size = 4;
+    assert_string_equal(warnings(&before, &after, RP_ALTERED_MAX_SIZE), "");
+    /* Another table whose inserts wait. */
+    before = after = table(4, 10, -8, 100);
+    after.max_size = 2000;
+    assert_string_equal(warnings(&before, &after, RP_ALTERED_MAX_SIZE),
+                        "inserts wait as before, because of max_diff 100; reprise tables alter "
+                        "replay --max-diff 204 would let one proceed\n");
+    after.limiter_diff = 0;
+    assert_string_equal(warnings(&before, &after, RP_ALTERED_MAX_SIZE), "");
 }
 
 static void both_bounds_count_for_a_table_with_few_items(void **state)
@@ -232,6 +270,8 @@ RP_TESTS(alter_report)
         cmocka_unit_test_teardown(a_side_that_waits_says_for_what, empty_buffer),
         cmocka_unit_test_teardown(a_ratio_without_bounds_has_no_effect, empty_buffer),
         cmocka_unit_test_teardown(a_bound_that_still_blocks_is_named_with_what_would_help,
+                                  empty_buffer),
+        cmocka_unit_test_teardown(a_larger_table_that_is_full_all_the_same_is_a_warning,
                                   empty_buffer),
         cmocka_unit_test_teardown(both_bounds_count_for_a_table_with_few_items, empty_buffer),
         cmocka_unit_test_teardown(samples_that_wait_for_ever_are_explained_once, empty_buffer),

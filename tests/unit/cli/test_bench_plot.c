@@ -60,6 +60,8 @@ static void each_figure_has_its_panels_and_curves(void **state)
     assert_int_equal(count_of(">1 table</text>"), 1);
     assert_int_equal(count_of(">8 tables</text>"), 1);
     assert_int_equal(count_of("nan") + count_of("inf"), 0);
+    assert_int_equal(count_of("class=\"along\">0</text>"),
+                     0); /* beside that of the other axis */
     /* 5a from 10 k to 1 M: the first point, 100 k at 1 of 10 clients, is half-way up. */
     assert_non_null(strstr(rp_text_buffer_text(&buffer), "points=\"90.6,145.0 "));
     /* 7 lies within one power of ten: from 0 to 4 k, in thousands. So does 5b, but not 5a. */

@@ -198,6 +198,13 @@ static void the_shape_of_a_file_is_checked(void **state)
     refuse("tables: {a: {max_size: 1}}\n", "f.yaml:1:10: tables.a: needs a sampler");
     refuse("tables:\n  a:\n    sampler: fifo\n    max_sise: 3\n",
            "f.yaml:4:5: tables.a.max_sise: unknown key, did you mean 'max_size'?");
+    refuse("tables: {a: {spi: 3}}\n",
+           "f.yaml:1:14: tables.a.spi: unknown key, did you mean 'samples_per_insert'?");
+    refuse("tables: {a: {zzz: 3}}\n",
+           "f.yaml:1:14: tables.a.zzz: unknown key; the keys are sampler, exponent, remover, "
+           "remover_exponent, max_size, min_size, samples_per_insert, error_buffer, min_diff, "
+           "max_diff, "
+           "max_times_sampled, max_bytes, soft_limit, seed, signature");
     refuse("tables: {a: {sampler: fifo, max_size: [3]}}\n",
            "f.yaml:1:39: tables.a.max_size: expected a value, got a list");
     refuse("tables:\n  a: {sampler: fifo}\n  a: {sampler: lifo}\n",

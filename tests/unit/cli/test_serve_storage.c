@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "cli/commands/remote.h"
 #include "support/unit.h"
 #include "util/error.h"
 
@@ -26,10 +27,26 @@ static void advice_names_what_is_short(void **state)
     assert_null(rp_storage_hint(&err));
 }
 
+static void a_server_that_loads_says_so_once_and_to_wait(void **state)
+{
+    rp_durable_progress progress = {.what = "loading", .done = 1 << 20, .total = 4 << 20};
+    char text[200];
+
+    (void)state;
+    assert_null(strstr(rp_storage_health_text(&progress, text, sizeof text), "loading"));
+    assert_non_null(strstr(text, "25 %"));
+    progress.what = "redoing";
+    assert_ptr_equal(strstr(rp_storage_health_text(&progress, text, sizeof text), "redoing, "),
+                     text);
+    assert_string_equal(rp_status_hint(RP_UNAVAILABLE, "the server is loading its data: 25 %"),
+                        "repeat the command when it has loaded its data");
+}
+
 RP_TESTS(serve_storage)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(advice_names_what_is_short),
+        cmocka_unit_test(a_server_that_loads_says_so_once_and_to_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,7 +162,14 @@ static void mistakes_name_the_table_the_key_and_the_bound(void **state)
     assert_refused("t:fifo,", "--table t: expected key=value, got ''");
     assert_refused("t:fifo,maxsize=3",
                    "--table t: unknown key 'maxsize', did you mean 'max_size'?");
-    assert_refused("t:fifo,zzz=3", "--table t: unknown key 'zzz'");
+    assert_refused("t:fifo,zzz=3",
+                   "--table t: unknown key 'zzz'; the keys are exponent, remover, "
+                   "remover_exponent, max_size, min_size, samples_per_insert, error_buffer, "
+                   "min_diff, max_diff, max_times_sampled, max_bytes, soft_limit, seed");
+    assert_refused("t:fifo,spi=3",
+                   "--table t: unknown key 'spi', did you mean 'samples_per_insert'?");
+    assert_refused("t:fifo,alpha=3",
+                   "--table t: unknown key 'alpha', did you mean 'exponent'?");
     assert_refused("t:fifo:3,max_size=3", "--table t: max_size: given twice");
     assert_refused("t:fifo,exponent=1", "--table t: exponent: needs a prioritized sampler");
     assert_refused("t:fifo,remover_exponent=1",

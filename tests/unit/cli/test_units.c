@@ -217,7 +217,8 @@ static void malformed_addresses_are_refused_with_a_reason(void **state)
     assert_non_null(strstr(said("localhost:http"), "0 to 65535"));
     assert_non_null(strstr(said("::1:8000"), "brackets"));
     assert_non_null(strstr(said("[::1:8000"), "brackets"));
-    assert_non_null(strstr(said("http://localhost:8000"), "brackets"));
+    assert_string_equal(said("http://localhost:8000"), "write host:port, without 'http://'");
+    assert_string_equal(said("grpc://localhost"), "write host:port, without 'grpc://'");
     assert_non_null(strstr(said("a b:8000"), "spaces"));
     assert_non_null(strstr(said("unix:"), "1 to 107"));
     memset(path + 6, 'x', 106);

@@ -152,7 +152,7 @@ static void ragged_items_are_refused(void **state)
 
     add_ragged();
     assert_fails(try_batch(3, RP_RAGGED_REFUSE, &b), RP_INVALID, &err,
-                 "item 1, column 0: 1 rows but item 0 has 2");
+                 "item 1, column 0: 1 row but item 0 has 2");
 }
 
 static void ragged_items_are_padded(void **state)
@@ -546,8 +546,8 @@ static void free_column(column *c)
 }
 
 /* Random slices of a column, and the rows they stand for. Returns how many rows. */
-static size_t pick_slices(column *c, rp_rng *rng, size_t rows, rp_slice *slices, size_t *count,
-                          uint8_t *plain)
+static size_t pick_slices(column *c, rp_rng *rng, size_t rows, rp_chunk_slice *slices,
+                          size_t *count, uint8_t *plain)
 {
     size_t total = 0;
 
@@ -558,7 +558,8 @@ static size_t pick_slices(column *c, rp_rng *rng, size_t rows, rp_slice *slices,
         size_t length = 1 + rp_rng_below(rng, own - offset);
 
         if (length > rows - total) length = rows - total;
-        slices[*count] = (rp_slice){c->chunks[chunk], 0, (uint32_t)offset, (uint32_t)length};
+        slices[*count] =
+            (rp_chunk_slice){c->chunks[chunk], 0, (uint32_t)offset, (uint32_t)length};
         memcpy(plain + total * c->row_bytes,
                c->data + (c->firsts[chunk] + offset) * c->row_bytes, length * c->row_bytes);
         total += length;
@@ -611,7 +612,7 @@ static void run_random(uint64_t seed, uint64_t *key)
     size_t lengths[COLUMNS][BATCH];
     bool squeeze[COLUMNS], equal[COLUMNS];
     column columns[COLUMNS];
-    rp_slice slices[COLUMNS][MAX_ROWS];
+    rp_chunk_slice slices[COLUMNS][MAX_ROWS];
     rp_ragged ragged;
     rp_batch *b;
     rp_rng rng;

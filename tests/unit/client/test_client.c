@@ -467,7 +467,13 @@ static void invalid_options_are_named(void **state)
     assert_fails(rp_client_new("a:1", &(rp_client_options){.retry_max_ms = -1}, &c, &err),
                  RP_INVALID, &err, "-1");
     assert_fails(rp_client_new("a:1", &(rp_client_options){.token = "a\nb"}, &c, &err),
-                 RP_INVALID, &err, "token");
+                 RP_INVALID, &err, "the token has the byte 0x0a at position 1: a token is");
+    assert_fails(rp_client_new("a:1", &(rp_client_options){.token = "a b"}, &c, &err),
+                 RP_INVALID, &err,
+                 "the token has a space, 0x20 at position 1: a token is ASCII text from '!' "
+                 "to '~', without spaces");
+    assert_fails(rp_client_new("a:1", &(rp_client_options){.token = "b\xc3\xa9"}, &c, &err),
+                 RP_INVALID, &err, "the token has the byte 0xc3 at position 1");
     assert_fails(rp_client_new("a:1", &(rp_client_options){.token = ""}, &c, &err), RP_INVALID,
                  &err, "the token is empty: give a token");
     assert_fails(rp_client_new("a:1", &(rp_client_options){.spread = (rp_spread)9}, &c, &err),

@@ -9,13 +9,14 @@
 #include "scripted.h"
 #include "support/certificates.h"
 
-enum { THREADS = 50, CALLS = 40 };
+enum { THREADS = 50 };
 
 static void *ask_often(void *arg)
 {
     rp_error err;
 
-    for (int i = 0; i < CALLS; i++) assert_ok_err(ask(arg, soon(), &err), &err);
+    for (size_t i = 0; i < rp_test_length(40, 12); i++)
+        assert_ok_err(ask(arg, soon(), &err), &err);
     return NULL;
 }
 

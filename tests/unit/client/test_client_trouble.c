@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client_fixture.h"
+#include "reprise/rollout_calls.h"
 #include "reprise/sampler.h"
 #include "scripted.h"
 
@@ -39,6 +40,32 @@ static void an_absent_server_is_unavailable_at_once(void **state)
     assert_fails(ask(client, rp_wait_forever(), &err), RP_UNAVAILABLE, &err, "/nowhere");
     rp_client_free(client);
     assert_true(rp_now_ns() - then < 10000 * MS);
+}
+
+static void shards_that_are_left_out_are_counted(void **state)
+{
+    char addresses[128], why[RP_ERROR_TEXT_BYTES];
+    rp_test_live live;
+    rp_client *client;
+    rp_error err;
+
+    (void)state;
+    rp_test_live_start(&live, NULL);
+    (void)snprintf(addresses, sizeof addresses, "127.0.0.1:%d,127.0.0.1:%d", live.port,
+                   free_port());
+    client = new_client(addresses, NULL);
+    assert_int_equal(rp_client_why_away(client, SIZE_MAX, why, sizeof why), 0);
+    for (uint64_t calls = 1; calls <= 3; calls++) {
+        assert_ok_err(rp_client_reset(client, "replay", soon(), &err), &err);
+        assert_int_equal(rp_client_why_away(client, 0, why, sizeof why), 0);
+        assert_string_equal(why, "");
+        assert_int_equal(rp_client_why_away(client, 1, why, sizeof why), calls);
+        assert_true(why[0] != '\0');
+        assert_int_equal(rp_client_why_away(client, SIZE_MAX, why, sizeof why), calls);
+        assert_string_equal(why, "");
+    }
+    rp_client_free(client);
+    rp_test_live_stop(&live);
 }
 
 static void an_unknown_host_name_is_unavailable(void **state)
@@ -74,6 +101,11 @@ static void pauses_grow_between_attempts(void **state)
     rp_client_free(client);
 }
 
+static void never(void *ctx, const rp_rollouts_entry *entry)
+{
+    (void)ctx, (void)entry;
+}
+
 static void a_server_that_sends_no_greeting_times_out(void **state)
 {
     const rp_client_options options = {.connect_timeout_ms = 100};
@@ -90,8 +122,39 @@ static void a_server_that_sends_no_greeting_times_out(void **state)
     rp_client_free(client);
     /* The same, if the deadline comes first. */
     client = new_client(s.address, NULL);
-    assert_fails(ask(client, rp_wait_ms(50), &err), RP_DEADLINE, &err, "does not respond:");
+    assert_fails(ask(client, rp_wait_ms(50), &err), RP_DEADLINE, &err,
+                 "does not respond: is it stopped or overloaded, or no server of gRPC?");
     assert_true(rp_now_ns() - then < 5000 * MS);
+    rp_client_free(client);
+    scripted_stop(&s);
+}
+
+static void rollouts_end_with_their_wait(void **state)
+{
+    const rp_rollouts_action actions[] = {RP_ROLLOUTS_RESERVE, RP_ROLLOUTS_DRAW,
+                                          RP_ROLLOUTS_LIST};
+    const rp_client_options options = {.connect_timeout_ms = 9000};
+    rp_client *client;
+    scripted s;
+    rp_error err;
+
+    (void)state;
+    scripted_start(&s, NULL);
+    client = new_client(s.address, &options);
+    /* The attempt to connect ends after all waits: its text would be another. */
+    for (size_t i = 0; i < 3; i++)
+        for (int ms = 0; ms <= 50; ms += 50) {
+            rp_rollouts_call call = {.action = actions[i],
+                                     .rollouts = {"r", 1},
+                                     .group = {"g", 1},
+                                     .groups = 1,
+                                     .ttl_ns = 1000 * MS,
+                                     .on_entry = never};
+
+            assert_fails(rp_client_rollouts(client, &call, rp_wait_ms(ms), &err), RP_DEADLINE,
+                         &err, "does not respond: is it stopped");
+            assert_false(call.is_sent);
+        }
     rp_client_free(client);
     scripted_stop(&s);
 }
@@ -583,9 +646,11 @@ RP_TESTS(client_trouble)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_absent_server_is_unavailable_at_once),
+        cmocka_unit_test(shards_that_are_left_out_are_counted),
         cmocka_unit_test(an_unknown_host_name_is_unavailable),
         cmocka_unit_test(pauses_grow_between_attempts),
         cmocka_unit_test(a_server_that_sends_no_greeting_times_out),
+        cmocka_unit_test(rollouts_end_with_their_wait),
         cmocka_unit_test(a_server_that_greets_and_hangs_up_is_not_retried_at_once),
         cmocka_unit_test(a_server_of_another_protocol_is_unavailable),
         cmocka_unit_test(half_a_response_is_awaited_until_the_deadline),

@@ -7,7 +7,7 @@
 static rp_sink_item item_of(uint64_t key)
 {
     rp_chunk *chunk = rp_test_ints(key, RP_CODEC_NONE, 1, 1);
-    rp_slice slice = {chunk, 0, 0, 1};
+    rp_chunk_slice slice = {chunk, 0, 0, 1};
     rp_slices column = {&slice, 1, false};
     rp_sink_item item = {.key = key, .table = "t", .priority = 1.0};
 

@@ -379,12 +379,14 @@ static void a_dropped_table_refuses_items(void **state)
 
     (void)queue;
     assert_ok(rp_store_drop_table(r.in.store, (rp_string){"queue", 5}, &r.err));
-    assert_fails(flush(&r, 0, 20000), RP_NOT_FOUND, &r.err,
-                 "2 items were refused, the first: Priority table queue was not found");
+    assert_fails(
+        flush(&r, 0, 20000), RP_NOT_FOUND, &r.err,
+        "2 items were refused, the first: Priority table queue was not found; the tables "
+        "are: ");
     assert_int_equal(rp_trajectory_writer_pending(r.writer), 0);
     (void)item(&r, "queue", 1); /* the writer has seen the table and does not ask again */
     assert_fails(flush(&r, 0, 20000), RP_NOT_FOUND, &r.err,
-                 "Priority table queue was not found");
+                 "Priority table queue was not found; the tables are: ");
     rp_test_client_deinit(&r);
 }
 

@@ -217,7 +217,7 @@ static void a_table_created_later_is_found(void **state)
     await(0, 1);
     assert_int_equal(rec.status, RP_NOT_FOUND);
     assert_int_equal(rec.forgotten, 7);
-    assert_string_equal(rec.text, "Priority table q was not found");
+    assert_string_equal(rec.text, "Priority table q was not found: there are no tables");
     rp_test_bed_fill(&bed, rp_test_bed_queue(&bed, "q"), 0, 3);
     want(3);
     await(3, 1);
@@ -310,6 +310,36 @@ static void timer_inserts_and_close_do_not_race(void **state)
     assert_true(rp_table_check(t));
 }
 
+/* The source is idle again, while the job whose operation has waited may still be returning
+ * from the table. */
+static void a_draw_may_begin_before_a_job_has_returned(void **state)
+{
+    (void)state;
+    rp_table *t = rp_test_bed_queue(&bed, "q");
+    size_t rounds = rp_test_scaled(20000, 500), drawn = 0;
+    rp_sample sample;
+
+    make_source(-1);
+    for (size_t i = 0; i < rounds; i++) {
+        rec.count = rec.batch_count = 0;
+        want(1);
+        while (rp_test_info_of(t).waiting_samples == 0) continue;
+        rp_test_bed_fill(&bed, t, 2 * i, 2);
+        for (;;) { /* the first is delivered at some time before a draw succeeds */
+            size_t n = source->class->draw(source, &sample, 1);
+            if (n == 0) continue;
+            assert_int_equal(sample.key, 2 * i + 1);
+            rp_samples_release(&sample, n);
+            drawn += n;
+            break;
+        }
+        await(1, 0);
+        assert_int_equal(rec.keys[0], 2 * i);
+    }
+    assert_int_equal(drawn, rounds);
+    assert_int_equal(rp_test_info_of(t).size, 0);
+}
+
 static rp_status open_and_close(const rp_allocator *alloc)
 {
     rp_status st = open_source(alloc, 10);
@@ -338,6 +368,7 @@ RP_TESTS(local_source)
         T(closing_withdraws_a_waiting_operation),
         T(why_is_the_reason_of_the_table),
         T(timer_inserts_and_close_do_not_race),
+        T(a_draw_may_begin_before_a_job_has_returned),
         T(survives_a_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

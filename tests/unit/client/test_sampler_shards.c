@@ -381,18 +381,43 @@ static void a_failed_weighing_is_retried(void **state)
     sources.weigh_status = RP_OK;
     pthread_mutex_unlock(&sources.mu);
     take(50, of_shard, NULL, NULL);
+}
+
+static void expect_end_by_weighing(rp_status status)
+{
+    rp_sampler_options o = plain();
+    size_t of_shard[2] = {0}, n;
+    rp_sample sample;
+
+    rp_test_sources_init(&sources, 2, bed.plain);
+    open_sampler(&o);
+    take(50, of_shard, NULL, NULL);
+    rp_test_end(&sources, 0, RP_CANCELLED, "the client gave up");
     pthread_mutex_lock(&sources.mu);
-    sources.weigh_status = RP_NOT_FOUND;
+    sources.weigh_status = status;
     pthread_mutex_unlock(&sources.mu);
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 100000; i++) {
         rp_status st = rp_sampler_next(sampler, &sample, 1, &n, rp_wait_ms(10000), &err);
 
         if (st == RP_OK) rp_samples_release(&sample, 1);
         if (st == RP_OK) continue;
-        assert_int_equal(st, RP_NOT_FOUND);
+        assert_int_equal(st, status);
         return;
     }
     fail();
+}
+
+static void a_missing_table_ends_the_sampler(void **state)
+{
+    (void)state;
+    expect_end_by_weighing(RP_NOT_FOUND);
+}
+
+/* Also if a weighing that has begun before takes the first shard back into use. */
+static void a_client_that_gives_up_ends_the_sampler(void **state)
+{
+    (void)state;
+    expect_end_by_weighing(RP_CANCELLED);
 }
 
 static void shards_that_are_not_random_take_turns(void **state)
@@ -607,6 +632,8 @@ RP_TESTS(sampler_shards)
         T(empty_shards_time_out),
         T(timeout_counts_for_the_awaited_shard),
         T(a_failed_weighing_is_retried),
+        T(a_missing_table_ends_the_sampler),
+        T(a_client_that_gives_up_ends_the_sampler),
         T(shards_that_are_not_random_take_turns),
         T(an_empty_shard_does_not_delay_turns),
         T(remaining_samples_are_requested_from_shards_with_items),

@@ -127,7 +127,7 @@ static void items_must_fit_their_output(void **state)
         rp_sampler_stack(sampler, &(rp_stack){places, 0, samples, 2}, &n, rp_wait_none(), &err),
         RP_INVALID, &err, "no column has a place");
     assert_fails(stack_at(1, 15, samples, &n), RP_INVALID, &err,
-                 "item 14: 1 columns but there are places for 2");
+                 "item 14: 1 column but there are places for 2");
     /* Those are not called the last, though the sampler is over. */
     assert_int_equal(n, 14 / GROUP * GROUP);
     for (size_t i = 1; i <= n; i++) assert_int_equal(stacked[i * 8 * 4096 + 7], 1000 * i + 7);

@@ -7,12 +7,12 @@
 /* A trajectory of one column, of the only row of each chunk. */
 static rp_trajectory *trajectory_of(rp_chunk *const *chunks, size_t count)
 {
-    rp_slice slices[8];
+    rp_chunk_slice slices[8];
     rp_slices column = {slices, count, false};
     rp_trajectory *out = NULL;
 
     assert_true(count <= COUNT_OF(slices));
-    for (size_t i = 0; i < count; i++) slices[i] = (rp_slice){chunks[i], 0, 0, 1};
+    for (size_t i = 0; i < count; i++) slices[i] = (rp_chunk_slice){chunks[i], 0, 0, 1};
     assert_ok(rp_trajectory_new(rp_allocator_default(), &column, 1, &out, NULL));
     return out;
 }

@@ -78,6 +78,12 @@ static void put_many(rig *r, uint64_t first, size_t count)
     put_by(r, 70, first, count);
 }
 
+/* The items of a test, which divide by the number of shards. */
+static size_t many(void)
+{
+    return rp_test_length(3000, 900);
+}
+
 static size_t size_of(rig *r, size_t shard)
 {
     return (size_t)rp_test_live_info(&r->live[shard], "all").size;
@@ -102,11 +108,12 @@ static void items_are_spread_in_turns(void **state)
 
     (void)state;
     open_rig(&r, RP_SPREAD_TURNS, 0);
-    put_many(&r, 0, 2500);
-    put_by(&r, 1, 2500, 500);
-    assert_true(rp_test_settled_await(r.settled, 3000));
-    rp_test_settled_expect(r.settled, 0, 3000, RP_OK);
-    for (size_t i = 0; i < SHARDS; i++) assert_int_equal(size_of(&r, i), 1000);
+    put_many(&r, 0, many());
+    put_by(&r, 1, many(), 300);
+    assert_true(rp_test_settled_await(r.settled, many() + 300));
+    rp_test_settled_expect(r.settled, 0, many() + 300, RP_OK);
+    for (size_t i = 0; i < SHARDS; i++)
+        assert_int_equal(size_of(&r, i), (many() + 300) / SHARDS);
     close_rig(&r);
 }
 
@@ -116,20 +123,19 @@ static void items_are_spread_by_key(void **state)
 
     (void)state;
     open_rig(&r, RP_SPREAD_KEYS, 0);
-    put_many(&r, 0, 3000);
-    assert_true(rp_test_settled_await(r.settled, 3000));
-    put_by(&r, 1, 0, 3000); /* the same keys find the same shards */
-    assert_true(rp_test_settled_await(r.settled, 6000));
-    assert_int_equal(size_of(&r, 0) + size_of(&r, 1) + size_of(&r, 2), 3000);
-    for (size_t i = 0; i < SHARDS; i++) {
-        assert_true(size_of(&r, i) > 850);
-        assert_true(size_of(&r, i) < 1150);
-    }
+    put_many(&r, 0, many());
+    assert_true(rp_test_settled_await(r.settled, many()));
+    put_by(&r, 1, 0, many()); /* the same keys find the same shards */
+    assert_true(rp_test_settled_await(r.settled, 2 * many()));
+    assert_int_equal(size_of(&r, 0) + size_of(&r, 1) + size_of(&r, 2), many());
+    for (size_t i = 0; i < SHARDS; i++) /* a third, and 15% more or less */
+        assert_in_range(size_of(&r, i), many() * 85 / 300, many() * 115 / 300);
     close_rig(&r);
 }
 
 static void a_lost_shard_is_skipped(void **state)
 {
+    const size_t all = 600 + many();
     size_t before;
     rig r;
 
@@ -141,25 +147,25 @@ static void a_lost_shard_is_skipped(void **state)
     put_by(&r, 1, 300, 300); /* some of these may be for it */
     await_away(&r, 1);
     before = size_of(&r, 1);
-    put_many(&r, 600, 3000);
-    while (size_of(&r, 0) + size_of(&r, 2) < 200 + 200 + 3000) (void)usleep(1000);
+    put_many(&r, 600, many());
+    while (size_of(&r, 0) + size_of(&r, 2) < 200 + 200 + many()) (void)usleep(1000);
     assert_int_equal(before, 100);
     rp_test_live_restart(&r.live[1]);
     await_back(&r, 1);
-    assert_true(rp_test_settled_await(r.settled, 3600)); /* it has them now */
-    rp_test_settled_expect(r.settled, 0, 3600, RP_OK);
-    assert_int_equal(size_of(&r, 0) + size_of(&r, 1) + size_of(&r, 2), 3600);
+    assert_true(rp_test_settled_await(r.settled, all)); /* it has them now */
+    rp_test_settled_expect(r.settled, 0, all, RP_OK);
+    assert_int_equal(size_of(&r, 0) + size_of(&r, 1) + size_of(&r, 2), all);
     before = size_of(&r, 1);
-    put_many(&r, 3600, 300);
-    assert_true(rp_test_settled_await(r.settled, 3900));
+    put_many(&r, all, 300);
+    assert_true(rp_test_settled_await(r.settled, all + 300));
     assert_int_equal(size_of(&r, 1), before + 100);
     close_rig(&r);
 }
 
 static void items_of_a_lost_shard_go_to_the_others(void **state)
 {
-    enum { MOST = 20000 };
-    uint64_t next = 3300;
+    const uint64_t most = rp_test_length(20000, 3200), step = rp_test_length(64, 8);
+    uint64_t next = 300 + many();
     rig r;
 
     (void)state;
@@ -167,11 +173,11 @@ static void items_of_a_lost_shard_go_to_the_others(void **state)
     put_many(&r, 0, 300);
     assert_true(rp_test_settled_await(r.settled, 300));
     rp_test_live_end(&r.live[2]);
-    put_many(&r, 300, 3000);
+    put_many(&r, 300, many());
     await_away(&r, 2);
-    for (; next < MOST; next++) { /* half a second, in which others are moved */
+    for (; next < most; next++) { /* half a second, in which others are moved */
         put_by(&r, 1, next, 1);
-        if (next % 64 == 0) (void)usleep(2000);
+        if (next % step == 0) (void)usleep(2000);
     }
     assert_true(rp_test_settled_await(r.settled, next));
     rp_test_settled_expect(r.settled, 0, next, RP_OK);
@@ -183,20 +189,21 @@ static void items_of_a_lost_shard_go_to_the_others(void **state)
  * shards. */
 static void items_of_a_shard_that_never_listened_go_to_the_others_at_once(void **state)
 {
+    const size_t all = many() + 300;
     rig r;
 
     (void)state;
     open_rig_with(&r, RP_SPREAD_TURNS, 3600000, 1);
-    put_many(&r, 0, 3000);
-    assert_true(rp_test_settled_await(r.settled, 3000));
-    put_by(&r, 1, 3000, 300);
-    assert_true(rp_test_settled_await(r.settled, 3300));
-    rp_test_settled_expect(r.settled, 0, 3300, RP_OK);
-    assert_int_equal(size_of(&r, 0) + size_of(&r, 2), 3300);
+    put_many(&r, 0, many());
+    assert_true(rp_test_settled_await(r.settled, many()));
+    put_by(&r, 1, many(), 300);
+    assert_true(rp_test_settled_await(r.settled, all));
+    rp_test_settled_expect(r.settled, 0, all, RP_OK);
+    assert_int_equal(size_of(&r, 0) + size_of(&r, 2), all);
     rp_test_live_restart(&r.live[1]);
     await_back(&r, 1);
-    put_many(&r, 3300, 300);
-    assert_true(rp_test_settled_await(r.settled, 3600));
+    put_many(&r, all, 300);
+    assert_true(rp_test_settled_await(r.settled, all + 300));
     assert_int_equal(size_of(&r, 1), 100);
     close_rig(&r);
 }
@@ -235,13 +242,13 @@ static void items_wait_when_all_shards_are_lost(void **state)
     put_many(&r, 0, 30);
     assert_true(rp_test_settled_await(r.settled, 30));
     for (size_t i = 0; i < SHARDS; i++) rp_test_live_end(&r.live[i]);
-    put_many(&r, 30, 3000);
+    put_many(&r, 30, many());
     for (size_t i = 0; i < SHARDS; i++) await_away(&r, i);
-    put_many(&r, 3030, 3000);
+    put_many(&r, 30 + many(), many());
     rp_test_live_restart(&r.live[0]);
-    assert_true(rp_test_settled_await(r.settled, 6030));
-    rp_test_settled_expect(r.settled, 0, 6030, RP_OK);
-    assert_int_equal(size_of(&r, 0), 10 + 6000);
+    assert_true(rp_test_settled_await(r.settled, 30 + 2 * many()));
+    rp_test_settled_expect(r.settled, 0, 30 + 2 * many(), RP_OK);
+    assert_int_equal(size_of(&r, 0), 10 + 2 * many());
     close_rig(&r);
 }
 
@@ -301,7 +308,7 @@ static void only_shards_that_have_items_say_why(void **state)
 static void restarts_under_load(void **state)
 {
     enum { ROUNDS = 6 };
-    const size_t count = rp_test_part(60000, rp_test_length(12000, 4200));
+    const size_t count = rp_test_part(60000, rp_test_length(12000, 1800));
     rig r;
 
     (void)state;

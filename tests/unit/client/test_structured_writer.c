@@ -561,9 +561,49 @@ static void opening_survives_a_lack_of_memory(void **state)
     rp_runtime_put(runtime);
 }
 
+/* The server hangs. */
+static rp_status find_in_vain(void *ctx, const char *table, rp_wait wait, rp_signature **out,
+                              rp_error *err)
+{
+    (void)table;
+    (void)out;
+    (void)err;
+    ++*(int *)ctx;
+    assert_true(wait.until_ns <= rp_now_ns() + INT64_C(250000000));
+    return RP_DEADLINE;
+}
+
+static void an_append_waits_a_quarter_of_a_second_for_signatures(void **state)
+{
+    const rp_pattern_node nodes[] = {{.source = X, .has_stop = true, .stop = -1, .name = "x"}};
+    const rp_pattern pattern = PATTERN(nodes);
+    const rp_structured_writer_options options = {.chunk_length = 1};
+    rp_trajectory_writer_options under = rp_structured_writer_under(&pattern, 1, &options);
+    rp_writer_parts parts;
+    int asked = 0;
+    rig g = {0};
+
+    (void)state;
+    rp_test_client_open_store(&g.r);
+    parts = rp_test_client_parts(&g.r);
+    parts.find = find_in_vain;
+    parts.find_ctx = &asked;
+    assert_ok_err(rp_trajectory_writer_open(&parts, &under, &g.r.writer, &g.r.err), &g.r.err);
+    rp_trajectory_writer_attach(g.r.writer, rp_test_client_sink(&g.r, false));
+    assert_ok_err(rp_structured_writer_open(g.r.writer, &pattern, 1, &g.writer, &g.r.err),
+                  &g.r.err);
+    g.r.writer = NULL; /* it has it now */
+    g.r.sink->automatic = true;
+    step(&g, 1);
+    assert_int_equal(asked, 1);
+    assert_int_equal(flushed(&g), 1);
+    close_rig(&g);
+}
+
 RP_TESTS(structured_writer)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_append_waits_a_quarter_of_a_second_for_signatures),
         cmocka_unit_test(patterns_are_checked),
         cmocka_unit_test(every_part_of_a_pattern_is_checked),
         cmocka_unit_test(conditions_are_checked),

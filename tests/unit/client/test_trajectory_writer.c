@@ -101,13 +101,19 @@ static void bad_first_values_name_their_column(void **state)
     rp_test_client_init(&r, 5, 0, true);
 
     assert_fails(append_one(&r, (rp_value){3, "n", {(rp_dtype)99, SCALAR, &x}}, 0, NULL),
-                 RP_INVALID, &r.err, "column 3 'n': unknown dtype 99");
+                 RP_INVALID, &r.err, "column 3 'n': type code 99 is none of rp_dtype");
     assert_fails(append_one(&r, (rp_value){3, "n", {RP_INT32, SHAPE(-1), &x}}, 0, NULL),
                  RP_INVALID, &r.err, "column 3 'n': [?] is not the shape of a value");
     assert_fails(append_one(&r, (rp_value){3, "n", {RP_INT32, deep, &x}}, 0, NULL), RP_INVALID,
-                 &r.err, "column 3 'n': the rank");
+                 &r.err, "a value of column 3 'n' has 8 dimensions; at most 7 are supported");
     assert_fails(append_one(&r, (rp_value){3, "n", {RP_INT32, SCALAR, NULL}}, 0, NULL),
                  RP_INVALID, &r.err, "column 3 'n': no data");
+    assert_ok_err(append_one(&r, (rp_value){4, "m", {RP_INT32, SCALAR, &x}}, 0, NULL), &r.err);
+    assert_fails(append_one(&r, (rp_value){4, "m", {(rp_dtype)99, SCALAR, &x}}, 0, NULL),
+                 RP_INVALID, &r.err, "column 4 'm': type code 99 is none of rp_dtype");
+    deep.rank++;
+    assert_fails(append_one(&r, (rp_value){4, "m", {RP_INT32, deep, &x}}, 0, NULL), RP_INVALID,
+                 &r.err, "column 4 'm' has 9 dimensions; at most 8 are supported");
     assert_fails(append_one(&r, (rp_value){3, "n", {RP_INT32, SHAPE(1 << 30), &x}}, 0, NULL),
                  RP_INVALID, &r.err, "column 3 'n': a row is larger");
     assert_fails(
@@ -645,6 +651,19 @@ static void tuned_chunks_grow(void **state)
     rp_test_client_deinit(&r);
 }
 
+static void freeing_drops_unconfirmed_items(void **state)
+{
+    rp_test_client_rig r;
+    (void)state;
+    rp_test_client_init(&r, 10, 3, false);
+    append(&r, 3);
+    (void)latest_item(&r);
+    rp_test_sink_await(r.sink, 1);
+    append(&r, 1);
+    (void)latest_item(&r); /* waits for its chunk */
+    rp_test_client_deinit(&r);
+}
+
 RP_TESTS(trajectory_writer)
 {
     const struct CMUnitTest tests[] = {
@@ -668,6 +687,7 @@ RP_TESTS(trajectory_writer)
         cmocka_unit_test(clearing_forgets_all_rows),
         cmocka_unit_test(unused_rows_are_never_compressed),
         cmocka_unit_test(tuned_chunks_grow),
+        cmocka_unit_test(freeing_drops_unconfirmed_items),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -373,6 +373,24 @@ static void rejected_items_are_not_confirmed(void **state)
     rp_test_client_deinit(&r);
 }
 
+static void refused_items_are_named_while_others_wait(void **state)
+{
+    rp_test_client_rig r;
+
+    (void)state;
+    rp_test_client_init(&r, 10, 1, false);
+    append(&r, 1);
+    for (int i = 0; i < 3; i++) (void)item(&r);
+    rp_test_sink_await(r.sink, 3);
+    rp_test_sink_settle(r.sink, 1, RP_NO_RESOURCE, "too large");
+    assert_fails(flush(&r, 0, 5), RP_DEADLINE, &r.err,
+                 "1 item was refused so far: too large; 2");
+    rp_test_sink_settle(r.sink, 1, RP_DENIED, "not you");
+    assert_fails(flush(&r, 0, 5), RP_DEADLINE, &r.err,
+                 "passed: 2 items were refused so far, the first: too large; 1 item is");
+    rp_test_client_deinit(&r);
+}
+
 static void bound_on_bytes_blocks_creation(void **state)
 {
     rp_trajectory_writer_options o = {.column = {.history = 10, .chunk_length = 1},
@@ -536,19 +554,6 @@ static void sink_without_memory_gets_items_again(void **state)
     rp_test_client_deinit(&r);
 }
 
-static void freeing_drops_unconfirmed_items(void **state)
-{
-    rp_test_client_rig r;
-    (void)state;
-    rp_test_client_init(&r, 10, 3, false);
-    append(&r, 3);
-    (void)item(&r);
-    rp_test_sink_await(r.sink, 1);
-    append(&r, 1);
-    (void)item(&r); /* waits for its chunk */
-    rp_test_client_deinit(&r);
-}
-
 static void keys_follow_from_the_seed(void **state)
 {
     uint64_t keys[2][3];
@@ -599,11 +604,72 @@ static void writer_stays_with_the_parent_of_a_fork(void **state)
     rp_test_client_deinit(&r);
 }
 
+typedef struct questions {
+    int count;
+    int64_t taken_ns, end_ns, pause_ns; /* of the first one, and the pause after it */
+    int64_t waited_ns;                  /* as the last one says */
+} questions;
+
+/* As with a server that does not respond. */
+static void ask_slowly(void *ctx, const char *table, int64_t waited_ns, char *text, size_t size)
+{
+    questions *q = ctx;
+    const int64_t begun_ns = rp_now_ns();
+
+    q->waited_ns = waited_ns;
+    if (q->count++ == 1) q->pause_ns = begun_ns - q->end_ns;
+    (void)usleep(400000);
+    if (q->count == 1) {
+        q->end_ns = rp_now_ns();
+        q->taken_ns = q->end_ns - begun_ns;
+    }
+    (void)snprintf(text, size, "table '%s' does not respond", table);
+}
+
+static void say_nothing(rp_sink *sink, char *text, size_t size)
+{
+    (void)sink;
+    (void)size;
+    text[0] = '\0';
+}
+
+/* A caller that waits in slices would otherwise see each of them end late. */
+static void slow_questions_are_seldom_asked(void **state)
+{
+    const rp_trajectory_writer_options options = {.column = {.history = 1, .chunk_length = 1},
+                                                  .unchecked = true};
+    questions q = {0};
+    rp_test_client_rig r;
+    rp_writer_parts parts;
+    rp_sink_class class;
+
+    (void)state;
+    rp_test_client_open_store(&r);
+    parts = rp_test_client_parts(&r);
+    parts.why = ask_slowly;
+    parts.find_ctx = &q;
+    assert_ok_err(rp_trajectory_writer_open(&parts, &options, &r.writer, &r.err), &r.err);
+    rp_trajectory_writer_attach(r.writer, rp_test_client_sink(&r, false));
+    class = *r.sink->sink.class;
+    class.why = say_nothing;
+    r.sink->sink.class = &class;
+    append(&r, 1);
+    (void)item(&r);
+    while (q.count < 2) assert_fails(flush(&r, 0, 20), RP_DEADLINE, &r.err, "does not respond");
+    assert_true(q.pause_ns >= 3 * q.taken_ns);
+    /* Slices that follow each other at once are one wait. */
+    while (q.waited_ns < 10 * 20000000LL)
+        assert_fails(flush(&r, 0, 20), RP_DEADLINE, &r.err, "does not respond");
+    assert_true(q.waited_ns < RP_FOREVER);
+    rp_test_client_deinit(&r);
+}
+
 RP_TESTS(trajectory_writer_send)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_are_sent_in_the_order_of_their_creation),
         cmocka_unit_test(plain_items_are_sent_by_the_caller),
+        cmocka_unit_test(slow_questions_are_seldom_asked),
         cmocka_unit_test(values_that_do_not_become_smaller_are_stored),
         cmocka_unit_test(chunks_that_do_not_become_smaller_are_stored),
         cmocka_unit_test(item_waits_for_its_chunk_to_fill_or_for_a_flush),
@@ -617,8 +683,8 @@ RP_TESTS(trajectory_writer_send)
         cmocka_unit_test(limit_on_items_in_flight_does_not_cut_chunks),
         cmocka_unit_test(many_items_are_settled_at_once),
         cmocka_unit_test(refused_items_are_reported_by_the_next_flush),
+        cmocka_unit_test(refused_items_are_named_while_others_wait),
         cmocka_unit_test(sink_without_memory_gets_items_again),
-        cmocka_unit_test(freeing_drops_unconfirmed_items),
         cmocka_unit_test(keys_follow_from_the_seed),
         cmocka_unit_test(writer_stays_with_the_parent_of_a_fork),
     };

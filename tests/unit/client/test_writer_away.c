@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writers of servers that are away: their items are taken at once, and what can never succeed
- * is said at once. */
+ * is said at once, by samplers as well. */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "client_fixture.h"
+#include "reprise/sampler.h"
 #include "reprise/step_writer.h"
 #include "reprise/structured_writer.h"
 #include "reprise/trajectory_writer.h"
@@ -266,6 +267,70 @@ static void a_server_that_wants_tls_is_said_by_the_next_item(void **state)
     rp_test_live_stop(&live);
 }
 
+static void an_unchecked_item_for_a_server_that_wants_tls_is_refused(void **state)
+{
+    const rp_trajectory_writer_options unchecked = {.column = {.history = 1},
+                                                    .unchecked = true};
+    rp_test_certificates c;
+    rp_test_identity server;
+    rp_server_options options = {0};
+    rp_trajectory_writer *writer;
+    rp_client *client;
+    rp_test_live live;
+    rp_error err;
+
+    (void)state;
+    rp_test_certificates_init(&c);
+    server = rp_test_issue(&c, "server", "localhost", 9);
+    options.security.certificate_file = server.certificate;
+    options.security.key_file = server.key;
+    rp_test_live_start(&live, &options);
+    client = client_of(&live, NULL);
+    assert_ok_err(rp_trajectory_writer_new(client, &unchecked, rp_wait_none(), &writer, &err),
+                  &err);
+    assert_ok_err(write_item(writer, "replay", &err), &err);
+    assert_fails(rp_trajectory_writer_flush(writer, 0, soon(), &err), RP_UNAVAILABLE, &err,
+                 "the server wants TLS");
+    rp_trajectory_writer_free(writer);
+    rp_client_free(client);
+    rp_test_certificates_deinit(&c);
+    rp_test_live_stop(&live);
+}
+
+static void a_sampler_of_a_server_that_wants_tls_ends(void **state)
+{
+    rp_test_certificates c;
+    rp_test_identity server;
+    rp_server_options options = {0};
+    const rp_sampler_options endless = {.table = "replay", .rate_limiter_timeout_ms = -1};
+    char why[RP_ERROR_TEXT_BYTES];
+    rp_sampler *sampler;
+    rp_client *client;
+    rp_sample sample;
+    rp_test_live live;
+    rp_error err;
+    size_t count;
+
+    (void)state;
+    rp_test_certificates_init(&c);
+    server = rp_test_issue(&c, "server", "localhost", 9);
+    options.security.certificate_file = server.certificate;
+    options.security.key_file = server.key;
+    rp_test_live_start(&live, &options);
+    client = client_of(&live, NULL);
+    (void)rp_client_why_away(client, SIZE_MAX, why, sizeof why);
+    assert_string_equal(why, "");
+    assert_ok_err(rp_sampler_new(client, &endless, &sampler, &err), &err);
+    assert_fails(rp_sampler_next(sampler, &sample, 1, &count, soon(), &err), RP_UNAVAILABLE,
+                 &err, "the server wants TLS");
+    (void)rp_client_why_away(client, SIZE_MAX, why, sizeof why);
+    assert_non_null(strstr(why, "the server wants TLS"));
+    rp_sampler_free(sampler);
+    rp_client_free(client);
+    rp_test_certificates_deinit(&c);
+    rp_test_live_stop(&live);
+}
+
 static void an_unknown_token_is_said_by_the_next_item(void **state)
 {
     /* of the token "reader" */
@@ -294,9 +359,28 @@ static void an_unknown_token_is_said_by_the_next_item(void **state)
     (void)unlink(path);
 }
 
+static void items_that_wait_for_a_chunk_name_the_connection(void **state)
+{
+    const rp_trajectory_writer_options options = {.column = {.history = 2, .chunk_length = 2},
+                                                  .unchecked = true};
+    rp_client *client = client_of_nobody();
+    rp_trajectory_writer *writer = NULL;
+    char why[RP_ERROR_TEXT_BYTES];
+    rp_error err;
+
+    (void)state;
+    assert_ok_err(rp_trajectory_writer_new(client, &options, soon(), &writer, &err), &err);
+    assert_ok_err(write_item(writer, "t", &err), &err);
+    rp_trajectory_writer_why(writer, why, sizeof why);
+    assert_non_null(strstr(why, "1 item is unconfirmed: 127.0.0.1:"));
+    rp_trajectory_writer_free(writer);
+    rp_client_free(client);
+}
+
 RP_TESTS(writer_away)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(items_that_wait_for_a_chunk_name_the_connection),
         cmocka_unit_test(items_are_taken_while_nobody_listens),
         cmocka_unit_test(a_flush_says_why_items_are_not_sent),
         cmocka_unit_test(a_fresh_writer_leaves_a_dead_shard_out),
@@ -306,6 +390,8 @@ RP_TESTS(writer_away)
         cmocka_unit_test(items_are_checked_when_the_server_is_back),
         cmocka_unit_test(a_refused_certificate_is_said_by_the_next_item),
         cmocka_unit_test(a_server_that_wants_tls_is_said_by_the_next_item),
+        cmocka_unit_test(an_unchecked_item_for_a_server_that_wants_tls_is_refused),
+        cmocka_unit_test(a_sampler_of_a_server_that_wants_tls_ends),
         cmocka_unit_test(an_unknown_token_is_said_by_the_next_item),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

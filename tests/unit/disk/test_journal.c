@@ -276,7 +276,7 @@ static bool survives_failure(uint64_t number, rp_sim_error error, bool sync)
 
 static void every_call_may_fail(void **state)
 {
-    uint64_t step = rp_test_scale() < 0.5 ? 3 : 1;
+    uint64_t step = rp_test_length(rp_test_step(1, 3), 7);
 
     (void)state;
     for (int sync = 0; sync < 2; sync++)
@@ -382,7 +382,7 @@ static void damage_is_noticed(void **state)
     assert_true(all.count > 1);
     for (size_t i = 0; i < all.count; i++)
         for (uint64_t bit = 0; bit < 8 * all.list[i].size;
-             bit += rp_test_length(rp_test_step(11, 89), 269), tried++) {
+             bit += rp_test_length(rp_test_step(11, 89), 503), tried++) {
             uint64_t last = 0, torn = 0, salvaged = 0;
             rp_status st;
 

@@ -35,7 +35,7 @@ static void shell(const char *format, const char *one, const char *two)
 static void insert(rp_table *table, uint64_t key)
 {
     rp_chunk *chunk = rp_test_ints(key + 1, RP_CODEC_SNAPPY, 4, 8);
-    rp_slice slice = {chunk, 0, 1, 2};
+    rp_chunk_slice slice = {chunk, 0, 1, 2};
     rp_slices column = {&slice, 1, false};
     rp_insert item = {.key = key, .priority = (double)key};
 

@@ -93,7 +93,7 @@ static void a_small_change_makes_a_small_checkpoint(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(payloads); i++) {
-        size_t items = rp_test_part(12800, 3200);
+        size_t items = rp_test_part(12800, 1600);
         rp_table_options o = rp_test_options("t", RP_FIFO, RP_FIFO, (int64_t)items);
         rp_sim *disk = rp_sim_new();
         rp_test_rig rig;
@@ -125,8 +125,9 @@ static void a_small_change_makes_a_small_checkpoint(void **state)
  * that is redone. */
 static void an_emptied_table_is_redone(void **state)
 {
-    enum { MANY = 3000, FEW = 400 };
-    rp_table_options o = rp_test_options("t", RP_PRIORITIZED, RP_PRIORITIZED, MANY);
+    enum { FEW = 400 };
+    const size_t many = rp_test_length(3000, 2100);
+    rp_table_options o = rp_test_options("t", RP_PRIORITIZED, RP_PRIORITIZED, (int64_t)many);
     rp_store_options store = {.max_bytes = 4 << 20};
     rp_sim *disk = rp_sim_new();
     rp_test_rig rig;
@@ -138,8 +139,8 @@ static void an_emptied_table_is_redone(void **state)
     rig.options.mode = RP_DURABLE_SYNC;
     t = rp_test_bed_table(&rig.bed, &o);
     rp_test_rig_open(&rig);
-    rp_test_put_items(&rig, t, 1, MANY, 30);
-    for (uint64_t key = 1; key <= MANY; key++)
+    rp_test_put_items(&rig, t, 1, many, 30);
+    for (uint64_t key = 1; key <= many; key++)
         assert_ok(rp_table_delete(t, &key, 1, NULL, NULL));
     rp_store_get_info(rig.bed.store, &info);
     assert_int_equal(info.bytes, 0);
@@ -219,7 +220,7 @@ static void a_failed_call_keeps_the_previous_checkpoint(void **state)
             for (uint64_t nth = 1 + (uint64_t)(error * 2 + for_good);
                  save_with_fault(saved, before, nth, (rp_sim_error)error, for_good);
                  nth += rp_test_length(rp_test_step(1, 4 * RP_SIM_ERRORS - 1),
-                                       10 * RP_SIM_ERRORS - 1)) {}
+                                       20 * RP_SIM_ERRORS - 1)) {}
     rp_sim_free(saved);
 }
 

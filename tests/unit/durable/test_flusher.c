@@ -6,7 +6,7 @@
 #include "support/segments_rig.h"
 #include "util/thread.h"
 
-enum { ITEMS = 2600, PAYLOAD = 4000 }; /* more than are queued before the flusher is used */
+enum { ITEMS = 1300, PAYLOAD = 8000 }; /* more than are queued before the flusher is used */
 
 static void put(rp_rig *rig, uint64_t key)
 {
@@ -141,7 +141,7 @@ static void a_failed_call_of_either_thread_does_no_harm(void **state)
     fill(&rig, disk, key);
     for (size_t e = 0; e < COUNT_OF(errors); e++)
         for (uint64_t call = 1, failed = 1; failed > 0;
-             call += rp_test_length(rp_test_step(8, 40), 120)) {
+             call += rp_test_length(rp_test_step(8, 40), 200)) {
             rp_test_put_items(&rig, rp_test_rig_find(&rig, "t"), key += ITEMS, ITEMS, PAYLOAD);
             rp_sim_fail(disk,
                         &(rp_sim_fault){.call = rp_sim_calls(disk) + call, .error = errors[e]});

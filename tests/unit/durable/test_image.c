@@ -360,7 +360,7 @@ enum { CHUNKS = 40, ROWS = 300 };
 /* An item with random slices of random chunks. */
 static rp_trajectory *make_item(rp_rng *rng, rp_chunk *const *chunks)
 {
-    static rp_slice slices[CHUNKS][100];
+    static rp_chunk_slice slices[CHUNKS][100];
     rp_slices columns[CHUNKS];
     size_t count = 1 + rp_rng_below(rng, CHUNKS), few = 1 + rp_rng_below(rng, CHUNKS);
     rp_trajectory *out = NULL;
@@ -371,9 +371,10 @@ static rp_trajectory *make_item(rp_rng *rng, rp_chunk *const *chunks)
         for (size_t i = 0; i < n; i++) {
             uint32_t offset = (uint32_t)rp_rng_below(rng, ROWS);
 
-            slices[c][i] = (rp_slice){.chunk = chunks[rp_rng_below(rng, few)],
-                                      .offset = offset,
-                                      .length = 1 + (uint32_t)rp_rng_below(rng, ROWS - offset)};
+            slices[c][i] =
+                (rp_chunk_slice){.chunk = chunks[rp_rng_below(rng, few)],
+                                 .offset = offset,
+                                 .length = 1 + (uint32_t)rp_rng_below(rng, ROWS - offset)};
         }
         columns[c] = (rp_slices){slices[c], n, false};
     }
@@ -399,7 +400,7 @@ static void add_slices(rp_image *image, size_t slot, const rp_trajectory *t, rp_
 
         rp_image_add_column(image, slot, true);
         for (size_t i = 0; i < column.slice_count; i++) {
-            const rp_slice *s = &column.slices[i];
+            const rp_chunk_slice *s = &column.slices[i];
             uint64_t key = s->chunk->origin.key;
             rp_disk_location at = {1 + (key % 2) * (UINT32_MAX - 1), 64 + (key << 24),
                                    RP_MAX_RECORD_BYTES - (uint32_t)rp_rng_below(rng, 2)};

@@ -117,7 +117,8 @@ static void small_records_round_trip(void **state)
 
 static rp_trajectory *make_trajectory(rp_chunk *const *chunks)
 {
-    rp_slice slices[] = {{chunks[0], 0, 1, 2}, {chunks[1], 0, 0, 3}, {chunks[1], 0, 2, 1}};
+    rp_chunk_slice slices[] = {
+        {chunks[0], 0, 1, 2}, {chunks[1], 0, 0, 3}, {chunks[1], 0, 2, 1}};
     rp_slices columns[] = {{slices, 2, false}, {slices + 2, 1, true}};
     rp_trajectory *trajectory = NULL;
 

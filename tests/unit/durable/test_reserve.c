@@ -130,7 +130,7 @@ static rp_trajectory *make_wide(size_t columns)
 {
     static rp_slices views[RP_MAX_COLUMNS];
     rp_trajectory *one = rp_test_blob_trajectory(rp_allocator_default(), 1, 1, 16), *wide;
-    rp_slice slice = {.chunk = rp_trajectory_get_chunk(one, 0), .length = 1};
+    rp_chunk_slice slice = {.chunk = rp_trajectory_get_chunk(one, 0), .length = 1};
 
     assert_true(columns <= RP_MAX_COLUMNS);
     for (size_t i = 0; i < columns; i++) views[i] = (rp_slices){&slice, 1, false};
@@ -231,8 +231,8 @@ static void wide_items_wait_before_they_enter_issue_20(void **state)
     open_new(&f, RP_DURABLE_SYNC);
     insert_until_full(&f, &item);
     assert_in_range(rp_test_info_of(f.wide).size, 100, MOST_ITEMS);
-    for (int i = 0; i < 4; i++) {
-        update_wide(&f, 2 + i);
+    for (size_t i = 0; i < rp_test_length(4, 2); i++) {
+        update_wide(&f, 2 + (int)i);
         assert_ok_err(checkpoint(&f), &f.err);
     }
     st = rp_table_reset(f.wide, &f.err);
@@ -253,8 +253,8 @@ static void checkpoints_on_a_full_disk_follow_one_another_issue_20(void **state)
     insert_wide(&f);
     assert_ok_err(checkpoint(&f), &f.err);
     fill(&f);
-    for (int i = 0; i < 12; i++) {
-        update_wide(&f, 2 + i);
+    for (size_t i = 0; i < rp_test_length(12, 5); i++) {
+        update_wide(&f, 2 + (int)i);
         assert_ok_err(checkpoint(&f), &f.err);
     }
     expect_recovery(&f);
@@ -420,8 +420,8 @@ static void a_failed_checkpoint_leaves_the_reserve_issue_20(void **state)
     /* The journal may use a part of the fixed part. */
     reserve = wait_for_reserve(f.disk, WIDE * COLUMNS * 4) - RESERVE;
     refuse_manifests(&f);
-    for (int i = 0; i < 8; i++) {
-        update_wide(&f, 3 + i);
+    for (size_t i = 0; i < rp_test_length(8, 3); i++) {
+        update_wide(&f, 3 + (int)i);
         assert_int_equal(checkpoint(&f), RP_NO_RESOURCE);
     }
     (void)wait_for_reserve(f.disk, reserve);

@@ -139,12 +139,12 @@ static void a_missing_reserve_is_reported(void **state)
     rp_sim_free(disk);
 }
 
-/* A checkpoint on a full disk fails again and again, and the space that it needs stays the
+/* A checkpoint on a full disk fails again and again, and soon the space that it needs stays the
  * same: numbers of segments that were never written take none. */
 static void failed_checkpoints_need_no_more_space(void **state)
 {
     rp_sim *disk = rp_sim_new();
-    uint64_t counted;
+    int same = 0;
     bench b;
 
     (void)state;
@@ -157,10 +157,15 @@ static void failed_checkpoints_need_no_more_space(void **state)
     for (int i = 0; i < BACKLOG; i++) try_insert(&b);
     try_checkpoints(&b, 2);
     assert_true(is_degraded(&b));
-    counted = atomic_load(&b.durable->counted_bytes);
-    try_checkpoints(&b, 8);
+    /* The journal may still write what was inserted: it ends, since the disk is full. */
+    for (int i = 0; i < 200 && same < 8; i++) {
+        uint64_t counted = atomic_load(&b.durable->counted_bytes);
+
+        try_checkpoints(&b, 1);
+        same = counted == atomic_load(&b.durable->counted_bytes) ? same + 1 : 0;
+    }
+    assert_int_equal(same, 8);
     assert_true(is_degraded(&b));
-    assert_int_equal(atomic_load(&b.durable->counted_bytes), counted);
     close_bench(&b);
     rp_sim_free(disk);
 }

@@ -297,7 +297,7 @@ static void missing_files_are_named(void **state)
 {
     const scene *s = *state;
 
-    assert_load_fails(s, RP_NOT_FOUND, "no checkpoint of dm-reverb");
+    assert_load_fails(s, RP_NOT_FOUND, "there is no checkpoint of dm-reverb");
     copy(s, "plain");
     write_file(s, "chunks.tfrecord", "", 0, "wb");
     assert_load_fails(s, RP_CORRUPT, "items.tfrecord: record 1: item ");
@@ -541,7 +541,7 @@ static void written_checkpoints_are_read_back_to_the_bit(void **state)
 /* Puts one item over all rows of a chunk into a table. */
 static void insert(rp_table *table, uint64_t key, rp_chunk *chunk)
 {
-    rp_slice slice = {chunk, 0, 0, (uint32_t)rp_chunk_rows(chunk, 0)};
+    rp_chunk_slice slice = {chunk, 0, 0, (uint32_t)rp_chunk_rows(chunk, 0)};
     rp_slices column = {&slice, 1, false};
     rp_insert item = {.key = key, .priority = 1};
 

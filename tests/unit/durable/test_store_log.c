@@ -255,7 +255,7 @@ static void a_store_is_redone_from_its_log(void **state)
 
             world_init(&w, seed);
             assert_ok_err(start_log(&w, sync, &err), &err);
-            for (size_t i = 0; i < 200; i++) {
+            for (size_t i = 0; i < rp_test_length(200, 101); i++) {
                 (void)step(&w, &was_safe);
                 if (i % 50 == 0) check_disk(&w, rp_sim_copy(w.disk), 0);
             }
@@ -310,7 +310,7 @@ static void power_cuts_lose_no_acknowledged_change(void **state)
         rp_rng_init(&c.rng, 3);
         rp_sim_on_call(w.disk, on_call, &c);
         assert_ok_err(start_log(&w, sync, &err), &err);
-        for (size_t i = 0; i < rp_test_scaled(60, 20); i++) {
+        for (size_t i = 0; i < rp_test_scaled(60, rp_test_length(20, 12)); i++) {
             uint64_t lsn = step(&w, &was_safe);
             if (was_safe && rp_journal_safe(rp_store_log_journal(w.log)) >= lsn)
                 atomic_store(&c.promised, lsn);
@@ -356,7 +356,7 @@ static bool survives(uint64_t number, rp_sim_error error, bool sync)
 
 static void every_call_may_fail(void **state)
 {
-    uint64_t stride = rp_test_length(rp_test_step(1, 5), 13);
+    uint64_t stride = rp_test_length(rp_test_step(1, 5), 23);
 
     (void)state;
     for (int sync = 0; sync < 2; sync++)

@@ -106,6 +106,7 @@ static void test_pinned_chunks_stay(void **state)
 static void test_items_share_chunks_across_tables(void **state)
 {
     enum { CHUNKS = 200, LONG = 20 };
+    const uint64_t step = rp_test_length(1, 4); /* of the items that are looked at */
     rp_table_options other = rp_test_options("other", RP_FIFO, RP_FIFO, 1 << 20);
     rp_chunk *chunks[CHUNKS], *some[LONG];
     rp_tier_rig rig;
@@ -127,7 +128,7 @@ static void test_items_share_chunks_across_tables(void **state)
     for (size_t i = 0; i < CHUNKS; i++) rp_chunk_unref(chunks[i]);
     assert_ok(rp_table_reset(rig.table, NULL));
     assert_true(rp_tier_check(rig.tier));
-    for (uint64_t i = LONG - 1; i < CHUNKS; i++) {
+    for (uint64_t i = LONG - 1; i < CHUNKS; i += step) {
         uint64_t keys[LONG];
         rp_sample sample;
         for (uint64_t k = 0; k < LONG; k++) keys[k] = i + 1 - LONG + k;
@@ -259,20 +260,21 @@ static void set_up_policy(rp_tier_rig *rig, rp_budget_policy policy, int64_t max
 
 static void test_small_chunks_are_evicted_issue_20(void **state)
 {
-    enum { ITEMS = 4 * MEMORY / (2 * SMALL) };
+    /* Several times what the memory holds. */
+    const uint64_t items = rp_test_length(4 * MEMORY / (2 * SMALL), 2000);
     rp_tier_rig rig;
     int64_t size;
 
     (void)state;
     set_up_policy(&rig, RP_BUDGET_EVICT, 1 << 20);
-    for (uint64_t key = 1; key <= ITEMS; key++) {
+    for (uint64_t key = 1; key <= items; key++) {
         assert_ok_err(rp_tier_rig_put(&rig, key, SMALL, 0), &rig.bed.err);
         assert_true(rp_tier_rig_info(&rig).resident_bytes <= MEMORY - CACHE);
     }
     size = rp_test_info_of(rig.table).size;
     assert_in_range(size, (MEMORY - CACHE) / (2 * SMALL + 800),
                     (MEMORY - CACHE) / (2 * SMALL + 500));
-    for (uint64_t key = ITEMS - (uint64_t)size + 1; key <= ITEMS; key++)
+    for (uint64_t key = items - (uint64_t)size + 1; key <= items; key++)
         peek_and_compare(&rig, key, SMALL);
     assert_int_equal(atomic_load(&rig.troubles), 0);
     rp_tier_rig_deinit(&rig);

@@ -37,6 +37,7 @@ static void malformed_addresses_are_refused_with_a_reason(void **state)
         {"[::1]80", "port is missing"},   {"[nonsense]:80", "not an IPv6"},
         {"unix:", "path is missing"},     {"ho st:80", "not the name"},
         {"user@host:80", "not the name"}, {"[]:80", "host is missing"},
+        {"host:80/", "the '/' at"},       {"host:80/x", "the '/x' at its end, as in 'host:80'"},
     };
     char longest[400];
     rp_address a;

@@ -283,6 +283,7 @@ static void malformed_addresses_are_named(void **state)
         {"::1:80", "[v6]:port"},
         {"::", "[v6]:port"},
         {"http://localhost:80", "without 'http://'"},
+        {"localhost:80/", "leave out the '/' at its end, as in 'localhost:80'"},
         {"https://[::1]:80", "without 'https://'"},
         {"[::1", "']' is missing"},
         {"[::1]", "a port is missing"},

@@ -3,11 +3,13 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "net/loop.h"
 #include "reprise/wait.h"
 #include "support/fixture.h"
+#include "util/polling.h"
 
 enum { MS = 1000000 };
 
@@ -407,6 +409,130 @@ static void turn_end_runs_after_posts_watches_and_timers(void **state)
     rp_loop_free(s.loop);
 }
 
+/* A loop that polls without end: what arrives must end the poll. */
+typedef struct polled {
+    rp_watch watch;
+    rp_timer timer;
+    rp_loop *loop;
+    size_t echoes, posts, ticks, rounds;
+} polled;
+
+typedef struct polled_post {
+    rp_post post;
+    polled *p;
+} polled_post;
+
+static void end_if_done(polled *p)
+{
+    if (p->echoes == p->rounds && p->posts == p->rounds && p->ticks > 0) rp_loop_stop(p->loop);
+}
+
+static void on_byte(rp_watch *watch, uint32_t events)
+{
+    polled *p = (polled *)watch;
+    char byte;
+
+    assert_true((events & RP_READABLE) != 0);
+    assert_int_equal(read(watch->fd, &byte, 1), 1);
+    assert_int_equal(write(watch->fd, &byte, 1), 1);
+    p->echoes++;
+    end_if_done(p);
+}
+
+static void on_polled_post(rp_post *post)
+{
+    polled *p = ((polled_post *)post)->p;
+
+    p->posts++;
+    end_if_done(p);
+}
+
+static void on_tick(rp_timer *timer)
+{
+    polled *p = (polled *)((char *)timer - offsetof(polled, timer));
+
+    p->ticks++;
+    assert_ok(rp_loop_arm(p->loop, timer, rp_loop_now(p->loop) + MS));
+    end_if_done(p);
+}
+
+typedef struct asker {
+    polled *p;
+    int fd;
+} asker;
+
+/* Each echo is followed by a post, which finds the loop in a poll. */
+static void *ask_and_post(void *arg)
+{
+    asker *a = arg;
+    polled_post *posts = calloc(a->p->rounds, sizeof *posts);
+
+    assert_non_null(posts);
+    for (size_t i = 0; i < a->p->rounds; i++) {
+        char byte = (char)i, echo = 0;
+
+        assert_int_equal(write(a->fd, &byte, 1), 1);
+        assert_int_equal(read(a->fd, &echo, 1), 1);
+        assert_int_equal(echo, byte);
+        posts[i] = (polled_post){{.run = on_polled_post}, a->p};
+        rp_loop_post(a->p->loop, &posts[i].post);
+    }
+    return posts;
+}
+
+static void a_poll_ends_with_what_arrives(void **state)
+{
+    (void)state;
+    int ends[2];
+    void *posts;
+    pthread_t thread;
+    polled p = {.watch.on_ready = on_byte,
+                .timer.on_due = on_tick,
+                .loop = new_loop(),
+                .rounds = rp_test_scaled(20000, 200)};
+    asker a = {.p = &p};
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    p.watch.fd = ends[0];
+    a.fd = ends[1];
+    rp_loop_set_poll(p.loop, INT64_MAX / 4);
+    assert_ok(rp_loop_watch(p.loop, &p.watch, RP_READABLE));
+    assert_ok(rp_loop_arm(p.loop, &p.timer, rp_loop_now(p.loop) + MS));
+    assert_int_equal(pthread_create(&thread, NULL, ask_and_post, &a), 0);
+    rp_loop_run(p.loop);
+
+    assert_int_equal(pthread_join(thread, &posts), 0);
+    assert_int_equal(p.echoes, p.rounds);
+    assert_int_equal(p.posts, p.rounds);
+    free(posts);
+    assert_int_equal(close(ends[0]) + close(ends[1]), 0);
+    rp_loop_free(p.loop);
+}
+
+static void a_poll_that_misses_often_becomes_rare(void **state)
+{
+    (void)state;
+    rp_polling polling;
+    size_t polls = 0;
+
+    rp_polling_init(&polling);
+    polling.has_processors = false;
+    assert_false(rp_polling_may(&polling));
+    polling.has_processors = true;
+    for (int i = 0; i < RP_POLL_MISSES; i++) {
+        assert_true(rp_polling_may(&polling));
+        rp_polling_count(&polling, false);
+    }
+    for (int i = 0; i < 10 * RP_POLL_AGAIN; i++)
+        if (rp_polling_may(&polling)) {
+            rp_polling_count(&polling, false);
+            polls++;
+        }
+    assert_int_equal(polls, 10);
+    rp_polling_count(&polling, true);
+    assert_true(rp_polling_may(&polling));
+}
+
 RP_TESTS(loop_posts)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +545,8 @@ RP_TESTS(loop_posts)
         cmocka_unit_test(a_turn_runs_some_of_many_posts),
         cmocka_unit_test(a_loop_that_stops_runs_all_posts_that_it_has_taken),
         cmocka_unit_test(turn_end_runs_after_posts_watches_and_timers),
+        cmocka_unit_test(a_poll_ends_with_what_arrives),
+        cmocka_unit_test(a_poll_that_misses_often_becomes_rare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

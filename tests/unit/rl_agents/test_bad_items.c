@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agents/dpg/dpg_kind.h"
+#include "agents/replay_plan.h"
 #include "agents/sac/sac_kind.h"
 #include "reprise/rl/agent_kinds.h"
 #include "reprise/rl/dqn.h"
@@ -28,7 +29,7 @@ static const item good = {.observation = {.1F, .2F, .3F, .4F},
 
 typedef enum agent { DQN, DPG, SAC } agent;
 
-/* A learner with a table that has no signature. */
+/* A learner with a table that has its signature, and a writer that does not care. */
 typedef struct fixture {
     rp_store *store;
     rp_client *client;
@@ -46,7 +47,9 @@ static void open_writer(fixture *f)
     rp_trajectory_writer_free(f->writer);
     f->writer = NULL;
     assert_ok(rp_trajectory_writer_new(
-        f->client, &(rp_trajectory_writer_options){.column = {.history = 1, .chunk_length = 1}},
+        f->client,
+        &(rp_trajectory_writer_options){.column = {.history = 1, .chunk_length = 1},
+                                        .unchecked = true},
         rp_wait_forever(), &f->writer, &f->err));
 }
 
@@ -130,20 +133,32 @@ static void make_learner(fixture *f, bool by_sampler, bool prioritized)
     }
 }
 
-static void open_fixture(fixture *f, agent kind)
+static rp_signature *signature_of(const rp_env *env)
 {
-    const rp_table_options table = {.name = "replay",
-                                    .sampler = {RP_PRIORITIZED, 1},
-                                    .remover = {.kind = RP_FIFO},
-                                    .limiter = rp_limiter_min_size(BATCH),
-                                    .max_size = 100000};
+    const rp_replay_plan plan = {.spec = *rp_env_get_spec(env), .copies = 1, .n_step = 1};
+    const rp_adder_options adder = rp_replay_adder(&plan);
+    rp_signature *signature = NULL;
+
+    assert_ok(rp_adder_signature(&adder, &signature, NULL));
+    return signature;
+}
+
+static void open_fixture(fixture *f, agent kind, bool has_signature)
+{
+    rp_table_options table = {.name = "replay",
+                              .sampler = {RP_PRIORITIZED, 1},
+                              .remover = {.kind = RP_FIFO},
+                              .limiter = rp_limiter_min_size(BATCH),
+                              .max_size = 100000};
 
     *f = (fixture){.agent = kind, .learners = 1};
     assert_ok(rp_store_new(&(rp_store_options){.seed = 3}, &f->store, &f->err));
     assert_ok(rp_client_local(f->store, NULL, &f->client, &f->err));
-    assert_ok(rp_store_add_table(f->store, &table, NULL, &f->err));
     assert_ok(rp_env_new(NULL, rp_env_find(kind != DQN ? "pendulum" : "cartpole"),
                          &(rp_env_options){.copies = 1}, &f->env, &f->err));
+    if (has_signature) table.signature = signature_of(f->env);
+    assert_ok(rp_store_add_table(f->store, &table, NULL, &f->err));
+    rp_signature_unref(table.signature);
     open_writer(f);
 }
 
@@ -192,7 +207,7 @@ static void survive(const survival *s, const item *bad, const char *why)
     rp_agent_metrics m;
     const rp_real *params;
 
-    open_fixture(&f, s->agent);
+    open_fixture(&f, s->agent, true);
     f.learners = s->learners;
     for (int i = 0; i < GOOD; i++) insert(&f, &good, 1);
     insert(&f, bad, 1000);
@@ -225,7 +240,6 @@ static void bad_items_are_left_out_and_deleted(void **state)
         {good, "has a discount"},
         {good, "has an error of"},
         {good, "has an error of"},
-        {good, "has columns of other sizes"},
     };
 
     cases[0].item.action = 5;
@@ -238,7 +252,6 @@ static void bad_items_are_left_out_and_deleted(void **state)
     cases[7].item.discount = -.1F;
     cases[8].item.reward = 1e17F;
     cases[9].item.observation[0] = 1e17F;
-    cases[10].item.is_short = true;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int k = 0; k < 4; k++)
             survive(&(survival){DQN, k % 2, i % 2 == 0, 1 + k / 2}, &cases[i].item,
@@ -248,16 +261,14 @@ static void bad_items_are_left_out_and_deleted(void **state)
 static void bad_items_of_continuous_actions_are_left_out_and_deleted(void **state)
 {
     (void)state;
-    item bad[3] = {good, good, good};
+    item bad[2] = {good, good};
 
     bad[0].torque[0] = NAN;
     bad[1].reward = 1e17F;
-    bad[2].is_short = true;
     for (int k = 0; k < 8; k++) {
         survival s = {k < 4 ? DPG : SAC, k % 2, true, 1 + k % 4 / 2};
 
         survive(&s, &bad[0], "has an action that is not finite");
-        survive(&s, &bad[2], "has columns of other sizes");
         s.prioritized = false;
         survive(&s, &bad[1], "has an error of");
     }
@@ -272,7 +283,7 @@ static void a_table_of_bad_items_ends_the_learner(void **state)
     int64_t rounds = 0;
 
     bad.action = 2;
-    open_fixture(&f, DQN);
+    open_fixture(&f, DQN, true);
     make_learner(&f, false, true);
     while (st == RP_OK || st == RP_DEADLINE) {
         for (int i = 0; i < BATCH; i++) insert(&f, &bad, 1);
@@ -288,12 +299,58 @@ static void a_table_of_bad_items_ends_the_learner(void **state)
     close_fixture(&f);
 }
 
+/* Such a table may be another program's. */
+static void items_stay_in_a_table_without_the_signature(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        fixture f;
+        item bad = good;
+
+        bad.action = 5;
+        open_fixture(&f, DQN, false);
+        f.learners = 1 + k / 2;
+        for (int i = 0; i < GOOD; i++) insert(&f, &good, 1);
+        insert(&f, &bad, 1000);
+        make_learner(&f, k % 2, true);
+        for (int i = 0; i < 12; i++) update(&f);
+        assert_true(metrics(&f).bad_items >= 12);
+        assert_int_equal(items(&f), GOOD + 1);
+        close_fixture(&f);
+    }
+}
+
+static void items_of_another_program_end_the_learner_and_stay(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        fixture f;
+        item bad = good;
+        rp_status st;
+
+        bad.is_short = true;
+        open_fixture(&f, DQN, false);
+        f.learners = 1 + k / 2;
+        for (int i = 0; i < BATCH; i++) insert(&f, &bad, 1);
+        make_learner(&f, k % 2, true);
+        st = f.learner->type->update(f.learner, rp_wait_forever(), &f.err);
+        assert_int_equal(st, RP_PRECONDITION);
+        assert_string_equal(
+            f.err.text, "table 'replay' of local has items that are not of this agent: "
+                        "column 0 is float32 [3], expected float32 [4]; name another server");
+        assert_int_equal(items(&f), BATCH);
+        close_fixture(&f);
+    }
+}
+
 RP_TESTS(bad_items)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_items_are_left_out_and_deleted),
         cmocka_unit_test(bad_items_of_continuous_actions_are_left_out_and_deleted),
         cmocka_unit_test(a_table_of_bad_items_ends_the_learner),
+        cmocka_unit_test(items_stay_in_a_table_without_the_signature),
+        cmocka_unit_test(items_of_another_program_end_the_learner_and_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

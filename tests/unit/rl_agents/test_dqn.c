@@ -116,8 +116,9 @@ static void an_environment_with_continuous_actions_is_refused(void **state)
 
     rp_dqn_options o = {&f.settings, rp_env_get_spec(f.env), f.store, f.client, 1};
     assert_int_equal(rp_dqn_new(NULL, &o, &f.agent, &f.err), RP_INVALID);
-    assert_string_equal(f.err.text,
-                        "dqn: needs discrete actions, and the environment has a box of 1");
+    assert_non_null(strstr(f.err.text,
+                           "dqn: needs discrete actions, and the environment has a box of 1"
+                           "; these have: "));
     rp_env_free(f.env);
     rp_client_free(f.client);
     rp_store_free(f.store);

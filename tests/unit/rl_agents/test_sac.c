@@ -106,8 +106,9 @@ static void discrete_actions_are_refused(void **state)
 
     open_env(&f, "cartpole");
     assert_int_equal(new_agent(&f, NULL, 1), RP_INVALID);
-    assert_string_equal(
-        f.err.text, "sac: needs continuous actions, and the environment has 2 discrete ones");
+    assert_non_null(strstr(
+        f.err.text, "sac: needs continuous actions, and the environment has 2 discrete ones"
+                    "; these have: "));
     close_fixture(&f);
 }
 
@@ -265,7 +266,7 @@ static rp_real result_of(const rp_sac_settings *settings, uint64_t seed)
 
     f.settings = *settings;
     begin(&f, seed);
-    step(&f, 60);
+    step(&f, (int)rp_test_length(60, 40));
     assert_true(metrics(&f).updates > 20);
     last = last_parameter(&f, 1);
     close_fixture(&f);

@@ -3,6 +3,8 @@
 #include "cli/train/run_report.h"
 
 #include <math.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include "reprise/runs.h"
 #include "reprise/server.h"
@@ -74,7 +76,48 @@ static void a_server_that_is_not_there_costs_nothing(void **state)
     assert_int_equal(done.sent, 0);
     assert_int_equal(done.dropped, 500); /* none is forgotten */
     assert_int_equal(done.episodes, 0);
-    assert_true(done.why[0] != '\0');
+    assert_non_null(strstr(done.why, "Connection refused")); /* not its own cancellation */
+}
+
+/* The reports that are left when the first was refused are cancelled at the end. */
+static void the_end_does_not_hide_why_a_server_was_not_reached(void **state)
+{
+    rp_run_reporter *reporter = make("127.0.0.1:1");
+    rp_real *params = zeroes();
+    rp_run_reported done = {0};
+    rp_run_progress p = progress(1);
+
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        rp_run_reporter_add(reporter, &p, params);
+        sched_yield();
+    }
+    rp_run_reporter_free(reporter, &done);
+    free(params);
+    assert_int_equal(done.dropped, 200);
+    assert_non_null(strstr(done.why, "Connection refused"));
+}
+
+static void reports_that_fail_for_long_are_said_meanwhile(void **state)
+{
+    rp_run_reporter *reporter = make("127.0.0.1:1");
+    rp_real *params = zeroes();
+    rp_run_progress p = progress(1);
+    char why[RP_ERROR_TEXT_BYTES] = "";
+    bool is_due = false;
+
+    (void)state;
+    assert_false(rp_run_reporter_take_trouble(reporter, why));
+    for (int64_t until_ns = rp_now_ns() + INT64_C(120000000000);
+         !is_due && rp_now_ns() < until_ns;) {
+        rp_run_reporter_add(reporter, &p, params);
+        (void)usleep(10000);
+        is_due = rp_run_reporter_take_trouble(reporter, why);
+    }
+    rp_run_reporter_free(reporter, NULL);
+    free(params);
+    assert_true(is_due);
+    assert_non_null(strstr(why, "Connection refused"));
 }
 
 static bool keep(void *ctx, const void *data, size_t size)
@@ -162,6 +205,8 @@ RP_TESTS(run_report)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_that_is_not_there_costs_nothing),
+        cmocka_unit_test(reports_that_fail_for_long_are_said_meanwhile),
+        cmocka_unit_test(the_end_does_not_hide_why_a_server_was_not_reached),
         cmocka_unit_test(reports_reach_a_server),
         cmocka_unit_test(what_the_server_has_no_room_for_is_counted),
     };

@@ -270,7 +270,7 @@ static void errors_name_place_key_and_what_is_allowed(void **state)
            "f.yaml:2:21: replay.addresses: expected a list such as [a:8000, b:8000], got "
            "'a:1,b:2'");
     refuse("agent: apex-dqn\nreplay: {shards: 3, addresses: [a:1]}\n",
-           "f.yaml:1:1: replay: has 3 shards and 1 addresses; leave shards out");
+           "f.yaml:1:1: replay: has 3 shards and 1 address; leave shards out");
     refuse("agent: apex-dqn\nreplay: {servo: x}\n",
            "f.yaml:2:10: replay.servo: unknown key, did you mean 'serve'?");
     refuse("agent: apex-dqn\nagent: apex-dqn\n",

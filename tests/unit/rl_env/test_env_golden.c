@@ -284,6 +284,14 @@ static void check_run(golden *g)
     g->runs++;
 }
 
+/* Every second run, in an emulator. */
+static void pass_run(golden *g)
+{
+    do assert_true(next_line(g));
+    while (!line_is(g, "hash"));
+    g->runs++;
+}
+
 /* Passes over the rows of a run whose differences would grow. */
 static void check_line(golden *g)
 {
@@ -294,7 +302,10 @@ static void check_line(golden *g)
     } else if (line_is(g, "forced")) {
         check_forced(g);
     } else if (line_is(g, "run") && g->same_libm) {
-        check_run(g);
+        if (rp_test_scale() < 0.02 && g->runs % 2 == 1)
+            pass_run(g);
+        else
+            check_run(g);
     } else {
         assert_true(g->line[0] == '#' || !g->same_libm);
     }
@@ -314,7 +325,7 @@ static void check_task(const char *name, policy chosen)
     fclose(g.file);
 
     assert_int_equal(g.forced, 120);
-    if (g.same_libm) assert_true(g.runs >= 4 && g.rows >= 200);
+    if (g.same_libm) assert_true(g.runs >= 4 && g.rows >= (rp_test_scale() < 0.02 ? 100 : 200));
 }
 
 static void cartpole_equals_gymnasiums(void **state)

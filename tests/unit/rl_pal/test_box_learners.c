@@ -145,14 +145,16 @@ static void several_learners_make_the_updates_of_one(void **state)
 
 static void several_learners_are_reproducible(void **state)
 {
+    const int steps = (int)rp_test_length(100, 50);
+
     (void)state;
     for (size_t k = 0; k < 2; k++) {
         fixture f, g;
 
-        run(&f, agents[k], 3, 100);
-        run(&g, agents[k], 3, 100);
+        run(&f, agents[k], 3, steps);
+        run(&g, agents[k], 3, steps);
         assert_true(distance(&f, &g) == 0);
-        assert_true(metrics(&f).updates > 100);
+        assert_true(metrics(&f).updates > steps);
         close_fixture(&f);
         close_fixture(&g);
     }

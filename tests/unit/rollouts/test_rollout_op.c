@@ -149,7 +149,7 @@ static void fields_out_of_bounds_are_refused(void **state)
     (void)state;
     const rp_rollout_column twice[] = {columns[1], columns[1]};
     const rp_rollout_column text = {{"text", 4}, {RP_STRING, {0, {0}}, halves}};
-    const rp_rollout_column huge = {{"huge", 4}, {RP_INT64, {2, {INT64_MAX, 2}}, halves}};
+    rp_rollout_column huge = {{"huge", 4}, {RP_INT64, {2, {INT64_MAX, 2}}, halves}};
     const rp_rollout_column large = {{"large", 5},
                                      {RP_UINT8, {1, {RP_ROLLOUT_ITEM_BYTES + 1}}, halves}};
     const rp_rollout_column rows = {{"rows", 4}, {RP_UINT8, {2, {(int64_t)1 << 62, 0}}, NULL}};
@@ -180,6 +180,10 @@ static void fields_out_of_bounds_are_refused(void **state)
     expect_refused(op, "text is a column of uint8");
     op.columns = &huge;
     expect_refused(op, "bad shape");
+    huge.tensor.shape.rank = RP_MAX_RANK + 1;
+    expect_refused(op, "' has 9 dimensions; at most 8 are supported");
+    huge.tensor.dtype = (rp_dtype)99;
+    expect_refused(op, "': type code 99 is none of rp_dtype");
     op.columns = &large;
     expect_refused(op, "dimension above the limit");
     op.columns = &rows; /* without elements, but a draw by tokens would count them */

@@ -78,6 +78,27 @@ static void the_server_is_described(void **state)
     rp_buf_deinit(&out);
 }
 
+static void what_waits_at_rollouts_is_described(void **state)
+{
+    rp_test_observed_rollouts added;
+    const char *text;
+    rp_buf out;
+
+    (void)state;
+    text = render(&out);
+    expect(text, "\"rollouts\":[]");
+    rp_buf_deinit(&out);
+    rp_test_observed_add_rollouts(&observed, &added);
+    text = render(&out);
+    expect(text, "\"rollouts\":[{\"name\":\"train\",\"waiting\":{\"inserts\":{\"now\":1,");
+    expect(text, "\"samples\":{\"now\":1,");
+    expect(text, "{\"client\":null,\"kind\":\"insert\",\"wanted\":1,\"done\":0,");
+    expect(text, "3 groups, max_groups is");
+    expect(text, "\"kind\":\"sample\",\"wanted\":");
+    rp_test_observed_drop_rollouts(&added);
+    rp_buf_deinit(&out);
+}
+
 static void tables_are_described_in_full(void **state)
 {
     const char *text;
@@ -367,6 +388,7 @@ RP_TESTS(info_json)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_server_is_described, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_waits_at_rollouts_is_described, set_up, tear_down),
         cmocka_unit_test_setup_teardown(tables_are_described_in_full, set_up, tear_down),
         cmocka_unit_test_setup_teardown(waiting_calls_have_their_reason, set_up, tear_down),
         cmocka_unit_test_setup_teardown(of_many_waiting_calls_the_first_16_are_shown, set_up,

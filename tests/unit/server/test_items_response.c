@@ -204,7 +204,7 @@ static void assert_rows(const reading *r, const rp_sample *samples, size_t count
 /* A sample of rows of one chunk. */
 static rp_sample sample_of(uint64_t key, rp_chunk *chunk, uint32_t offset, uint32_t length)
 {
-    rp_slice slice = {chunk, 0, offset, length};
+    rp_chunk_slice slice = {chunk, 0, offset, length};
     rp_slices column = {&slice, 1, false};
     rp_sample sample = {.key = key, .priority = 1, .weight = 1, .table_size = 3};
 
@@ -486,7 +486,7 @@ static void a_long_response_takes_many_steps_and_a_short_one_a_single_step(void 
 /* An item of up to three columns of up to four slices, of any chunks. */
 static rp_sample any_sample(rp_rng *rng, rp_chunk *const *chunks, size_t chunk_count)
 {
-    rp_slice slices[3][4];
+    rp_chunk_slice slices[3][4];
     rp_slices columns[3];
     size_t column_count = 1 + rp_rng_below(rng, 3);
     rp_sample sample = {.key = rp_rng_next(rng), .priority = 1, .weight = rp_rng_unit(rng)};
@@ -496,8 +496,8 @@ static rp_sample any_sample(rp_rng *rng, rp_chunk *const *chunks, size_t chunk_c
         for (size_t j = 0; j < count; j++) {
             uint32_t offset = (uint32_t)rp_rng_below(rng, ROWS);
             uint32_t most = ROWS - offset < 5 ? ROWS - offset : 5;
-            slices[i][j] = (rp_slice){chunks[rp_rng_below(rng, chunk_count)], 0, offset,
-                                      1 + (uint32_t)rp_rng_below(rng, most)};
+            slices[i][j] = (rp_chunk_slice){chunks[rp_rng_below(rng, chunk_count)], 0, offset,
+                                            1 + (uint32_t)rp_rng_below(rng, most)};
         }
         columns[i] = (rp_slices){slices[i], count, count == 1 && slices[i][0].length == 1};
     }

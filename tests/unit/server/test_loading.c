@@ -75,7 +75,7 @@ static void pages_report_loading_without_reading_the_store(void **state)
     assert_non_null(strstr(text, "reprise_health{state=\"loading\"} 1"));
     assert_null(strstr(text, "table=\"replay\""));
     assert_int_equal(get_page(client, "/v1/info", text, sizeof text), 200);
-    assert_non_null(strstr(text, "\"durable\":null,\"tables\":[]"));
+    assert_non_null(strstr(text, "\"durable\":null,\"rollouts\":[],\"tables\":[]"));
     rp_server_set_health(live.server, RP_HEALTH_SERVING, NULL);
     assert_int_equal(get_page(client, "/metrics", text, sizeof text), 200);
     assert_non_null(strstr(text, "table=\"replay\""));

@@ -49,6 +49,21 @@ static void expect(const char *text, const char *series, double expected)
     if (number != expected) fail_msg("%s is %g, not %g", series, number, expected);
 }
 
+static void rollouts_show_what_waits(void **state)
+{
+    rp_test_observed_rollouts added;
+    const char *text;
+    rp_buf out;
+
+    (void)state;
+    rp_test_observed_add_rollouts(&observed, &added);
+    text = render(&out);
+    expect(text, "reprise_rollouts_waiting{rollouts=\"train\",side=\"insert\"}", 1);
+    expect(text, "reprise_rollouts_waiting{rollouts=\"train\",side=\"sample\"}", 1);
+    rp_test_observed_drop_rollouts(&added);
+    rp_buf_deinit(&out);
+}
+
 static void the_server_shows_its_counters(void **state)
 {
     rp_loop_metrics *one = rp_metrics_loop(observed.view.metrics, 0),
@@ -260,6 +275,7 @@ static void the_checker_sees_mistakes(void **state)
 RP_TESTS(metrics_text)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(rollouts_show_what_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_server_shows_its_counters, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_table_shows_its_info, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_paused_table_shows_its_paused_side, set_up,

@@ -89,6 +89,34 @@ static void a_head_response_has_no_body(void **state)
     rp_test_live_stop(&live);
 }
 
+/* curl -X POST ends the stream with its headers and sends no content-length. */
+static void a_post_whose_headers_end_the_stream_needs_no_length(void **state)
+{
+    rp_test_live live;
+    rp_test_client *client = start(&live, NULL);
+    rp_test_stream *call = rp_test_client_post(client, "/v1/checkpoint", false);
+
+    (void)state;
+    assert_true(rp_test_stream_wait(call));
+    assert_int_equal(call->http_status,
+                     409); /* it came to the server, which has no directory */
+    rp_test_client_free(client);
+    rp_test_live_stop(&live);
+}
+
+static void a_post_that_goes_on_needs_a_length(void **state)
+{
+    rp_test_live live;
+    rp_test_client *client = start(&live, NULL);
+    rp_test_stream *call = rp_test_client_post(client, "/v1/checkpoint", true);
+
+    (void)state;
+    assert_true(rp_test_stream_wait(call));
+    assert_int_equal(call->http_status, 411);
+    rp_test_client_free(client);
+    rp_test_live_stop(&live);
+}
+
 /* Some are taken back, the others go with the connection. */
 static void a_waiting_client_may_disconnect(void **state)
 {
@@ -206,6 +234,8 @@ RP_TESTS(page_response)
         cmocka_unit_test(many_concurrent_requests_all_get_the_page),
         cmocka_unit_test(pages_are_made_while_other_clients_work),
         cmocka_unit_test(a_head_response_has_no_body),
+        cmocka_unit_test(a_post_whose_headers_end_the_stream_needs_no_length),
+        cmocka_unit_test(a_post_that_goes_on_needs_a_length),
         cmocka_unit_test(a_waiting_client_may_disconnect),
         cmocka_unit_test(the_server_may_stop_while_a_client_waits),
         cmocka_unit_test(unread_pages_stay_within_the_queue_budget),

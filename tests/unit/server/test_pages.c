@@ -238,6 +238,22 @@ static void an_alteration_without_effect_is_warned_of(void **state)
     assert_int_equal(answer.status, 400); /* nothing to alter */
 }
 
+static void a_larger_table_whose_limiter_is_full_is_warned_of(void **state)
+{
+    rp_table *t = rp_store_find_table(hosted.observed.bed.store, (rp_string){"replay", 6});
+    rp_table_alteration small = {.which = RP_ALTER_LIMITER, .limiter = {1, 1, -10, 2}};
+    const char *path = "/v1/tables/replay/alter";
+
+    (void)state;
+    assert_int_equal(rp_table_alter(t, &small, NULL), RP_OK); /* it has 5 items */
+    rp_table_unref(t);
+    expect(post(path, "replay", "{\"max_size\":9}"),
+           " has no effect on inserts, which wait because of max_diff 2; to change that, give "
+           "max_diff\"");
+    assert_null(strstr(post(path, "replay", "{\"max_size\":9,\"max_diff\":9}"), "warning"));
+    assert_null(strstr(post(path, "replay", "{\"max_bytes\":9000}"), "warning"));
+}
+
 static void an_unknown_table_is_answered_with_those_that_there_are(void **state)
 {
     (void)state;
@@ -399,6 +415,7 @@ RP_TESTS(pages)
         CASE(changes_are_made_and_reported),
         CASE(failed_changes_say_why),
         CASE(an_alteration_without_effect_is_warned_of),
+        CASE(a_larger_table_whose_limiter_is_full_is_warned_of),
         CASE(an_unknown_table_is_answered_with_those_that_there_are),
         CASE(a_change_needs_a_confirmation),
         CASE(a_change_needs_the_role_admin),

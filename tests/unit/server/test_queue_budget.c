@@ -25,7 +25,7 @@ enum {
 /* Calls of each peer, and rounds in which every peer sends what it can. */
 static int call_count(void)
 {
-    return (int)rp_test_part(40, 20);
+    return (int)rp_test_part(40, rp_test_length(20, 10));
 }
 
 static int round_count(void)
@@ -207,7 +207,8 @@ static void samples_that_arrive_together_are_bounded(void **state)
  * item that was drawn is counted, whether it has been written or not. */
 static void items_that_leave_their_table_are_bounded(void **state)
 {
-    enum { ITEMS = 200, BYTES = 256 << 10 };
+    enum { BYTES = 256 << 10 };
+    const uint64_t items = rp_test_length(200, 100); /* more than fit */
     const rp_table_options table = {.name = "once",
                                     .sampler = {.kind = RP_FIFO},
                                     .remover = {.kind = RP_FIFO},
@@ -230,7 +231,7 @@ static void items_that_leave_their_table_are_bounded(void **state)
     rp_buf_deinit(&request);
     for (int i = 0; i < PEERS; i++) (void)rp_test_client_step(s.peers[i], 0);
     assert_true(rp_test_live_await(&s.live, "once", 0, PEERS * call_count()));
-    for (uint64_t key = 1; key <= ITEMS; key++) {
+    for (uint64_t key = 1; key <= items; key++) {
         rp_trajectory *item = rp_test_blob_trajectory(rp_allocator_default(), key, 1, BYTES);
 
         rp_test_put(rp_test_table(s.live.store, "once"), key, 1.0, item);

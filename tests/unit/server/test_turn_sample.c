@@ -101,12 +101,13 @@ static void a_deferred_stream_makes_more_than_one_response(void **state)
 static void put_sliced(stage *s, size_t count)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_NONE, 1, 1);
-    rp_slice *slices = calloc(count, sizeof *slices);
+    rp_chunk_slice *slices = calloc(count, sizeof *slices);
     rp_slices column = {.slices = slices, .slice_count = count};
     rp_trajectory *trajectory = NULL;
 
     assert_non_null(slices);
-    for (size_t i = 0; i < count; i++) slices[i] = (rp_slice){.chunk = chunk, .length = 1};
+    for (size_t i = 0; i < count; i++)
+        slices[i] = (rp_chunk_slice){.chunk = chunk, .length = 1};
     assert_ok(rp_trajectory_new(&s->bed.alloc, &column, 1, &trajectory, NULL));
     assert_ok(rp_table_reset(s->table, NULL));
     rp_test_put(s->table, 1, 1.0, trajectory);
@@ -166,7 +167,7 @@ static void put_cut(stage *s, uint64_t key)
     rp_spec spec = {"x", RP_UINT8, SHAPE(CUT_ROW_BYTES)};
     uint8_t *zeros = calloc(CUT_ROWS, CUT_ROW_BYTES);
     rp_chunk *chunk = rp_test_chunk(key, &options, &spec, CUT_ROWS, zeros);
-    rp_slice slice = {.chunk = chunk, .offset = CUT_ROWS - 1, .length = 1};
+    rp_chunk_slice slice = {.chunk = chunk, .offset = CUT_ROWS - 1, .length = 1};
     rp_slices column = {.slices = &slice, .slice_count = 1};
     rp_trajectory *trajectory = NULL;
 

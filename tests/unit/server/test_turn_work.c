@@ -83,13 +83,22 @@ static void put_scalars(rp_buf *out, uint64_t first, size_t count)
                                                .scalar_count = RP_REPORT_SCALARS});
 }
 
+/* Appends JUNK bytes: the same field again and again. */
+static void put_many(rp_buf *out, const uint8_t *field, size_t size)
+{
+    static uint8_t bytes[JUNK];
+
+    for (size_t at = 0; at < JUNK; at += size) memcpy(bytes + at, field, size);
+    rp_buf_append(out, bytes, JUNK);
+}
+
 /* A message of unknown fields, which a parser skips. */
 static void put_junk(rp_buf *out, uint64_t first, size_t count)
 {
-    static const uint8_t field[] = {15 << 3, 0};
+    static const uint8_t field[16] = {15 << 3 | 2, 14};
 
     (void)first, (void)count;
-    for (size_t i = 0; i < JUNK / sizeof field; i++) rp_buf_append(out, field, sizeof field);
+    put_many(out, field, sizeof field);
 }
 
 /* An item whose trajectory is repeated: only the last one counts. */
@@ -105,7 +114,7 @@ static void put_repeated(rp_buf *out, uint64_t first, size_t count)
     rp_wire_put_number(out, 1, first + ITEMS);
     rp_wire_put_text(out, 2, "t");
     rp_wire_put_double(out, 5, 1.0);
-    for (size_t i = 0; i < JUNK / sizeof empty; i++) rp_buf_append(out, empty, sizeof empty);
+    put_many(out, empty, sizeof empty);
     rp_buf_append(out, tail, sizeof tail);
     rp_wire_end(out, mark);
 }

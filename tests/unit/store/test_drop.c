@@ -93,10 +93,10 @@ static void a_name_is_free_once_its_table_is_dropped(void **state)
     (void)add("c");
 
     assert_fails(rp_store_drop_table(bed.store, text("x"), &bed.err), RP_NOT_FOUND, &bed.err,
-                 "no table 'x'");
+                 "Priority table x was not found; the tables are: b, a, c");
     drop("b");
     assert_fails(rp_store_drop_table(bed.store, text("b"), &bed.err), RP_NOT_FOUND, &bed.err,
-                 "no table 'b'");
+                 "Priority table b was not found; the tables are: ");
     assert_null(rp_test_table(bed.store, "b"));
     rp_table *second = add("b");
 

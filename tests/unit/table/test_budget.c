@@ -171,7 +171,7 @@ static void full_store_rejects(void **state)
     rp_table_info a = rp_test_info_of(w.a), b = rp_test_info_of(w.b);
 
     assert_fails(put(&w, w.a, 5), RP_NO_RESOURCE, &w.bed.err,
-                 "delete items or raise the budget");
+                 "delete items, or raise max_bytes of the server (--max-bytes)");
     assert_fails(put(&w, w.b, 5), RP_NO_RESOURCE, &w.bed.err, "all tables together take");
     assert_unchanged(w.a, &a);
     assert_unchanged(w.b, &b);
@@ -227,12 +227,16 @@ static void full_store_blocks_until_another_table_deletes(void **state)
     world w;
     waiter x;
     rp_waiting why;
+    char needs[80];
     world_init(&w, RP_BUDGET_BLOCK, 2);
     for (uint64_t key = 0; key < 2; key++) assert_ok(put(&w, w.b, key));
 
     assert_false(start(&x, &w, w.a, 5));
     assert_int_equal(rp_table_waiting(w.a, &why, 1), 1);
     assert_non_null(strstr(why.why, "insert waits for bytes: all tables together take"));
+    (void)snprintf(needs, sizeof needs, ", and the item needs up to %zu; deletes",
+                   x.item.trajectory->cost);
+    assert_non_null(strstr(why.why, needs));
     assert_int_equal(waiting_for_bytes(&w), 1);
     take(w.b, 0);
 

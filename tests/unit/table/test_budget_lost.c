@@ -41,7 +41,7 @@ static void refusal_names_the_lost_memory(void **state)
     assert_ok(put(&w, w.b, 1));
 
     assert_fails(put(&w, w.a, 2), RP_NO_RESOURCE, &w.bed.err, "lost in memory between items");
-    assert_non_null(strstr(w.bed.err.text, "delete items or raise the budget"));
+    assert_non_null(strstr(w.bed.err.text, "delete items, or raise max_bytes"));
     take(w.b, 1);
     assert_ok(put(&w, w.a, 2));
     lose(&w, 0);

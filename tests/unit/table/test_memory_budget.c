@@ -62,7 +62,7 @@ static rp_table *add_table(world *w, const char *name, rp_selector_kind sampler,
 static rp_trajectory *make(world *w, size_t chunks, size_t slices, size_t payload)
 {
     rp_chunk **made = malloc(chunks * sizeof *made);
-    rp_slice *all = malloc(slices * sizeof *all);
+    rp_chunk_slice *all = malloc(slices * sizeof *all);
     rp_slices column = {all, slices, false};
     rp_trajectory *t;
 
@@ -73,7 +73,7 @@ static rp_trajectory *make(world *w, size_t chunks, size_t slices, size_t payloa
         assert_non_null(made[i]);
     }
     for (size_t i = 0; i < slices; i++)
-        all[i] = (rp_slice){.chunk = made[i % chunks], .length = 1};
+        all[i] = (rp_chunk_slice){.chunk = made[i % chunks], .length = 1};
     assert_ok(rp_trajectory_new(&w->alloc, &column, 1, &t, NULL));
     for (size_t i = 0; i < chunks; i++) rp_chunk_unref(made[i]);
     free(made);
@@ -406,11 +406,12 @@ static void items_of_many_chunks_are_inserted_and_deleted_in_turns(void **state)
 static void many_chunks_against_many_evictions_is_linear(void **state)
 {
     (void)state;
-    enum { CHUNKS = 150000, ITEMS = 150000 };
+    enum { MOST = 150000 };
+    const size_t count = rp_test_length(MOST, MOST / 2);
     world w;
     world_init(&w, (uint64_t)1 << 30, RP_BUDGET_EVICT);
     rp_table *t = add_table(&w, "t", RP_FIFO, RP_FIFO, 1 << 20);
-    rp_trajectory *tiny = make(&w, 1, 1, 1), *wide = make(&w, CHUNKS, CHUNKS, 1);
+    rp_trajectory *tiny = make(&w, 1, 1, 1), *wide = make(&w, count, count, 1);
     assert_ok(
         rp_table_alter(t,
                        &(rp_table_alteration){.which = RP_ALTER_MAX_BYTES,
@@ -418,11 +419,11 @@ static void many_chunks_against_many_evictions_is_linear(void **state)
                        NULL));
     (void)alarm(HANG_SECONDS);
 
-    for (uint64_t key = 0; key < ITEMS; key++) assert_ok(put(t, key, tiny));
-    assert_ok(put(t, ITEMS, wide));
+    for (uint64_t key = 0; key < count; key++) assert_ok(put(t, key, tiny));
+    assert_ok(put(t, count, wide));
 
     (void)alarm(0);
-    assert_true(rp_test_info_of(t).evictions > ITEMS / 2);
+    assert_true(rp_test_info_of(t).evictions > (int64_t)count / 2);
     rp_trajectory_unref(tiny);
     rp_trajectory_unref(wide);
     world_deinit(&w);
@@ -431,14 +432,15 @@ static void many_chunks_against_many_evictions_is_linear(void **state)
 static void replacing_an_item_of_many_chunks_is_linear(void **state)
 {
     (void)state;
-    enum { CHUNKS = 150000 };
+    enum { MOST = 150000 };
+    const size_t count = rp_test_length(MOST, MOST / 2);
     world w;
-    world_init(&w, (uint64_t)CHUNKS * 600, RP_BUDGET_REJECT);
+    world_init(&w, (uint64_t)count * 600, RP_BUDGET_REJECT);
     rp_table *t = add_table(&w, "t", RP_FIFO, RP_FIFO, 1);
     (void)alarm(HANG_SECONDS);
 
     for (uint64_t key = 0; key < 3; key++) {
-        rp_trajectory *wide = make(&w, CHUNKS, CHUNKS, 1);
+        rp_trajectory *wide = make(&w, count, count, 1);
         assert_ok(put(t, key, wide));
         rp_trajectory_unref(wide);
     }

@@ -217,6 +217,32 @@ static void resume_does_not_overrule_the_limiter(void **state)
     assert_true(sample.calls == 1 && sample.op.status == RP_OK);
 }
 
+/* What would release a call is paused. */
+static void reasons_say_that_the_other_side_is_paused(void **state)
+{
+    (void)state;
+    rp_table_options o = rp_test_options("q", RP_FIFO, RP_FIFO, 100);
+    rp_waiting why;
+    call insert;
+    assert_ok(rp_table_reset(t, NULL));
+    assert_ok(rp_table_pause(t, RP_SIDE_INSERTS, NULL));
+    assert_fails(try_draw(rp_wait_none()), RP_DEADLINE, &bed.err,
+                 "min_size is 1; 1 more insert would release it; inserts are paused by an "
+                 "administrator: resume the table");
+
+    o.limiter = rp_limiter_queue(1);
+    t = rp_test_bed_table(&bed, &o);
+    assert_ok(rp_table_pause(t, RP_SIDE_SAMPLES, NULL));
+    assert_false(start(&insert, true, RP_FOREVER));
+    assert_int_equal(rp_table_waiting(t, &why, 1), 1);
+    assert_non_null(strstr(why.why, "1 more sample would release it; samples are paused by an "
+                                    "administrator: resume the table"));
+    assert_ok(rp_table_resume(t, RP_SIDE_SAMPLES, NULL));
+    assert_int_equal(rp_table_waiting(t, &why, 1), 1);
+    assert_null(strstr(why.why, "paused"));
+    assert_true(rp_op_withdraw(&insert.op, RP_CANCELLED));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 RP_TESTS(pause)
@@ -232,6 +258,7 @@ RP_TESTS(pause)
         TEST(resume_runs_waiting_calls),
         TEST(parked_calls_expire_while_paused),
         TEST(resume_does_not_overrule_the_limiter),
+        TEST(reasons_say_that_the_other_side_is_paused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,6 +108,26 @@ static void a_large_table_is_sampled(void **state)
     rp_test_bed_deinit(&bed);
 }
 
+/* Random slots of a table that was large, of which most are free. */
+static void a_sparse_table_has_fewer_entries(void **state)
+{
+    rp_table_options options = rp_test_options("a", RP_FIFO, RP_FIFO, MANY);
+    static uint64_t keys[MANY];
+    rp_test_bed bed;
+    rp_table *t;
+
+    (void)state;
+    rp_test_bed_init(&bed, NULL);
+    t = rp_test_bed_table(&bed, &options);
+    for (uint64_t key = 0; key < MANY; key++) rp_test_put(t, key, 1, bed.plain);
+    for (size_t i = 0; i < MANY; i++) keys[i] = i;
+    assert_ok(rp_table_delete(t, keys, MANY - RP_SURVEY_ITEMS, NULL, NULL));
+    rp_table_survey(t, 1, &survey);
+    assert_int_equal(survey.table_size, RP_SURVEY_ITEMS);
+    assert_in_range(survey.count, 1, RP_SURVEY_ITEMS / 2);
+    rp_test_bed_deinit(&bed);
+}
+
 /* Between 1024 items and the bound up to which a table is read from end to end, each item has
  * the same chance. */
 static void a_middling_table_is_sampled_without_repetition(void **state)
@@ -141,6 +161,7 @@ RP_TESTS(survey)
         cmocka_unit_test(a_small_table_is_surveyed_in_full),
         cmocka_unit_test(deleted_items_are_not_recent),
         cmocka_unit_test(a_large_table_is_sampled),
+        cmocka_unit_test(a_sparse_table_has_fewer_entries),
         cmocka_unit_test(a_middling_table_is_sampled_without_repetition),
     };
 

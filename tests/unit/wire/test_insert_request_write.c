@@ -21,7 +21,7 @@ static rp_chunk *parse(const char *hex)
 
 static rp_trajectory *trajectory_of(rp_chunk *chunk, uint32_t length)
 {
-    rp_slice slice = {chunk, 0, 0, length};
+    rp_chunk_slice slice = {chunk, 0, 0, length};
     rp_slices column = {&slice, 1, false};
     rp_trajectory *trajectory = NULL;
 
@@ -88,7 +88,7 @@ enum { CHUNKS = 40, ROWS = 64, MAX_COLUMNS = 20, MAX_SLICES = 60 };
 static rp_trajectory *random_trajectory(rp_rng *rng, rp_chunk *const *chunks)
 {
     size_t column_count = 1 + rp_rng_below(rng, MAX_COLUMNS);
-    rp_slice slices[MAX_SLICES + MAX_COLUMNS];
+    rp_chunk_slice slices[MAX_SLICES + MAX_COLUMNS];
     rp_slices columns[MAX_COLUMNS];
     size_t used = 0;
     rp_trajectory *trajectory = NULL;
@@ -100,8 +100,8 @@ static rp_trajectory *random_trajectory(rp_rng *rng, rp_chunk *const *chunks)
         for (size_t k = 0; k < count; k++) {
             uint32_t offset = (uint32_t)rp_rng_below(rng, ROWS);
             uint32_t length = 1 + (uint32_t)rp_rng_below(rng, ROWS - offset);
-            slices[used++] = (rp_slice){chunks[rp_rng_below(rng, CHUNKS)], 0, offset,
-                                        columns[i].squeeze ? 1 : length};
+            slices[used++] = (rp_chunk_slice){chunks[rp_rng_below(rng, CHUNKS)], 0, offset,
+                                              columns[i].squeeze ? 1 : length};
         }
     }
     assert_ok(
@@ -129,7 +129,7 @@ static void expect_item(const uint8_t *data, size_t size, const rp_wire_insert *
     assert_int_equal(read.column_count, rp_trajectory_column_count(item->trajectory));
     for (size_t i = 0; i < read.column_count; i++) {
         rp_trajectory_column column = rp_trajectory_get_column(item->trajectory, i);
-        const rp_slice *expected = rp_trajectory_slices(item->trajectory, i).slices;
+        const rp_chunk_slice *expected = rp_trajectory_slices(item->trajectory, i).slices;
         assert_int_equal(columns[i].slice_count, column.slice_count);
         assert_int_equal(columns[i].squeeze, column.squeeze);
         for (size_t k = 0; k < column.slice_count; k++, at++) {

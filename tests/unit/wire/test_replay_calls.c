@@ -295,7 +295,7 @@ static void sample_requests_distinguish_zero_from_absent(void **state)
 
 static rp_status write_sample(const rp_allocator *alloc)
 {
-    rp_slice slice = {.length = 2};
+    rp_chunk_slice slice = {.length = 2};
     rp_slices column = {&slice, 1, false};
     rp_sample sample = {.key = 5, .priority = 1.5, .weight = 0.25, .table_size = 3};
     rp_message_pool pool;

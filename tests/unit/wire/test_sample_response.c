@@ -17,7 +17,7 @@ typedef struct fixture {
 static rp_status set_up(fixture *f, const rp_allocator *alloc)
 {
     static const size_t cols[] = {1, 3000, 2};
-    rp_slice slices[3];
+    rp_chunk_slice slices[3];
     rp_slices columns[3];
     rp_status st = RP_OK;
 
@@ -32,7 +32,7 @@ static rp_status set_up(fixture *f, const rp_allocator *alloc)
     if (f->reply == NULL) return RP_NO_RESOURCE;
     for (size_t i = 0; i < 3 && st == RP_OK; i++) {
         st = rp_test_try_ints(alloc, i + 1, RP_CODEC_NONE, 2, cols[i], &f->chunks[i]);
-        slices[i] = (rp_slice){f->chunks[i], 0, 1, 1};
+        slices[i] = (rp_chunk_slice){f->chunks[i], 0, 1, 1};
         columns[i] = (rp_slices){&slices[i], 1, i == 2};
     }
     return st != RP_OK ? st : rp_trajectory_new(alloc, columns, 3, &f->sample.trajectory, NULL);

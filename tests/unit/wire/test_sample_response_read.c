@@ -25,7 +25,7 @@ typedef struct fixture {
 
 static void make_sample(fixture *f, const size_t *chunks, size_t count)
 {
-    rp_slice slices[2 * CHUNKS];
+    rp_chunk_slice slices[2 * CHUNKS];
     rp_slices columns[CHUNKS];
     rp_sample *sample = &f->samples[f->sample_count++];
 
@@ -38,8 +38,8 @@ static void make_sample(fixture *f, const size_t *chunks, size_t count)
                           .times_sampled = (int32_t)f->sample_count,
                           .rate_limited = f->sample_count % 2 == 0};
     for (size_t i = 0; i < count; i++) {
-        slices[2 * i] = (rp_slice){f->chunks[chunks[i]], 0, 1, 1};
-        slices[2 * i + 1] = (rp_slice){f->chunks[chunks[i]], 0, 0, 2};
+        slices[2 * i] = (rp_chunk_slice){f->chunks[chunks[i]], 0, 1, 1};
+        slices[2 * i + 1] = (rp_chunk_slice){f->chunks[chunks[i]], 0, 0, 2};
         columns[i] = (rp_slices){&slices[2 * i], i % 2 == 0 ? 1 : 2, i % 2 == 0};
     }
     assert_ok(
@@ -208,7 +208,7 @@ static void a_chunk_of_other_bytes_is_another_chunk(void **state)
     assert_int_not_equal(others[0]->wire_bytes, f->chunks[0]->wire_bytes);
     assert_int_equal(others[1]->wire_bytes, f->chunks[0]->wire_bytes);
     for (size_t i = 0; i < COUNT_OF(others); i++) {
-        rp_slice slice = {others[i], 0, 1, 1};
+        rp_chunk_slice slice = {others[i], 0, 1, 1};
         rp_slices column = {&slice, 1, true};
         rp_sample out[2];
         size_t count;

@@ -74,7 +74,7 @@ static rp_status make_trajectory(both *b)
 {
     rp_chunk *far = NULL, *near = NULL, *copy = NULL;
     rp_slices columns[2];
-    rp_slice slices[2];
+    rp_chunk_slice slices[2];
     rp_status st = rp_test_try_ints(&b->alloc, 1, RP_CODEC_NONE, 2, COLUMNS, &far);
 
     if (st == RP_OK) st = rp_test_try_ints(&b->alloc, 2, RP_CODEC_NONE, 2, 3, &near);
@@ -85,8 +85,8 @@ static rp_status make_trajectory(both *b)
                             &(rp_chunk_owner){nothing, NULL}, &copy, NULL);
     }
     if (st == RP_OK) {
-        slices[0] = (rp_slice){copy, 0, 0, 2};
-        slices[1] = (rp_slice){near, 0, 0, 1};
+        slices[0] = (rp_chunk_slice){copy, 0, 0, 2};
+        slices[1] = (rp_chunk_slice){near, 0, 0, 1};
         columns[0] = (rp_slices){&slices[0], 1, false};
         columns[1] = (rp_slices){&slices[1], 1, false};
         st = rp_trajectory_new(&b->alloc, columns, 2, &b->trajectory, NULL);
