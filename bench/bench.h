@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions for all benchmarks: a clock, options, random numbers, and printing of ratios.
+/* Functions for all benchmarks: a clock, options, random numbers, and the printing of ratios.
  *
  * A benchmark compares two ways of doing the same work within one run. The two take turns, so
  * that other load on the machine affects both. The result of each is its shortest time, since

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sum tree of Zhang et al. (2021), built as in their paper and program, for comparison with
- * ours. It is K-ary, has float32 sums and no pointers, and is one array. The number of leaves
- * is a power of K.
+ * ours. The tree is K-ary and stored in one array of float32 sums, without pointers. The number
+ * of leaves is a power of K.
  *
  *   nodes   [ root | K children of the root | K children of each of these | ... | leaves ]
  *
- * The children of node n are K n + 1 .. K n + K. K - 1 unused entries precede the root, so that
- * siblings start at a cache line if K float32 fill a line. An update adds the difference of the
- * weights to every ancestor, so rounding errors stay in the sums (Algorithm 2 of the paper).
- * There are no batches: a call writes or draws one leaf. */
+ * The children of node n are K n + 1 .. K n + K. K - 1 unused entries precede the root. If K
+ * float32 fill a cache line, each group of siblings therefore starts at a cache line. An update
+ * adds the difference of the weights to every ancestor, so rounding errors stay in the sums
+ * (Algorithm 2 of the paper). There are no batches: a call writes or draws one leaf. */
 #ifndef BENCH_DELTA_TREE_H
 #define BENCH_DELTA_TREE_H
 
@@ -22,8 +22,8 @@ typedef struct delta_tree {
     void *memory;
 } delta_tree;
 
-/* Makes a tree whose leaves have weight 0. All nodes are `offset` entries behind the aligned
- * position. An offset of 0 is the layout of the paper. */
+/* Makes a tree whose leaves have weight 0. All nodes are moved `offset` entries away from the
+ * cache-aligned position. An offset of 0 is the layout of the paper. */
 static inline delta_tree delta_tree_new(unsigned shift, size_t leaf_count, size_t offset)
 {
     delta_tree tree = {.shift = shift, .leaf_count = leaf_count};
@@ -96,8 +96,9 @@ static inline void delta_tree_set(delta_tree *tree, size_t leaf, float weight)
     delta_tree_add_above(tree, leaf, delta_tree_set_leaf(tree, leaf, weight));
 }
 
-/* Returns the first leaf up to which the weights add up to at least `target`. If rounding
- * errors leave no such child of a node, the search continues in the last child. */
+/* Returns the first leaf such that the weights of it and all leaves before it add up to at
+ * least `target`. If rounding errors make this sum too small in all children of a node, the
+ * search continues in the last child. */
 static inline size_t delta_tree_find(const delta_tree *tree, float target)
 {
     size_t node = 0, last = ((size_t)1 << tree->shift) - 1, leaf;

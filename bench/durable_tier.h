@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-/* Compares the speed of samples from a table four times as large as its memory limit with that
- * of random reads of the same files. Prints `ratio durable.tier`. Creates `directory` and
- * removes it. */
+/* Compares the speeds of two operations: sampling from a durable table that is four times as
+ * large as its memory limit, and reading the same files at random offsets. Prints their ratio
+ * as `ratio durable.tier`. Creates `directory` and removes it. */
 void bench_durable_tier(const char *directory, bool quick);
 
 #endif

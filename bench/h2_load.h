@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* The number of samples in a request is a multiple of this if they are small. */
+/* If samples are small, the number of samples in a request is a multiple of this. */
 enum { H2_FEW_SAMPLES = 64 };
 
 typedef enum h2_kind {
@@ -26,20 +26,22 @@ typedef enum h2_kind {
 
 /* Zero-initialise it. If a field is 0, the default after the colon in its comment is used. */
 typedef struct h2_load_options {
-    int port; /* on 127.0.0.1 */
+    int port; /* port of the server on 127.0.0.1 */
     h2_kind kind;
     size_t payload_bytes; /* bytes of an item: 400 */
     size_t items;         /* items in one insert request: as many as fit into 32 KiB */
     size_t table_count;   /* number of tables "t0", "t1", ..., used in turn: 1 */
     size_t connections;   /* default: 1 */
     size_t threads;       /* default: 1 */
-    size_t samples; /* samples in one request: up to 2 MiB, less if there are many connections.
-                       A stream has four open requests */
+    size_t samples; /* samples in one request: as many as fit into 2 MiB, fewer if there are
+                       many connections. A stream has four open requests */
     const cpu_set_t *cpus;        /* processors for the threads: all */
     double warm_seconds, seconds; /* seconds of warm-up and of measurement: 0.2 and 1 */
-    uint64_t item_limit; /* stop after about this number of items instead of a time: no limit */
-    bool yardstick;      /* the server is a yardstick (yardstick.h): a roundtrip is an echo */
-    clockid_t server_cpu; /* CPU clock of the server's process; 0: not read */
+    uint64_t item_limit;  /* stop after about this number of items instead of after a time: no
+                             limit */
+    bool yardstick;       /* the server is a yardstick (yardstick.h): a roundtrip is an echo */
+    clockid_t server_cpu; /* CPU clock of the server's process; 0: the server's CPU time is not
+                             measured */
 } h2_load_options;
 
 /* The results of the time after the warm-up, or of the whole run if there is an item limit. */
@@ -49,7 +51,7 @@ typedef struct h2_load_result {
     uint64_t total;    /* items of the whole run */
     uint64_t checked;  /* samples that were compared */
     double server_cpu; /* seconds */
-    double load_cpu;   /* seconds, of the load's threads */
+    double load_cpu;   /* seconds, of the threads of the load generator */
     double others;     /* number of processors that other programs used, on average */
     double p50_us, p99_us, p999_us; /* percentiles of the roundtrip time */
 } h2_load_result;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages of InsertStream and SampleStream for the load generator. They are built once.
- * After that only their keys change.
+/* The messages of InsertStream and SampleStream for the load generator (h2_load.h). The
+ * messages are built once. After that only their keys change.
  *
  * An item is a chunk of one row of float32 and a trajectory of this row. The payload of an item
- * begins with eight bytes, its key. The rest is the same random numbers in all items. So a
- * client that samples an item can check that the bytes belong to it.
+ * (the bytes of the row) begins with the item's key, in eight bytes. The rest is the same
+ * random numbers in all items. So a client that samples an item can check every byte.
  *
  * Keys look random. h2_key() computes them from consecutive numbers, and h2_key_number() is its
  * inverse. The highest bit of a key is set, so that each key takes ten bytes as a varint. */
@@ -18,9 +18,11 @@
 enum {
     H2_KEY_BYTES = 10,         /* bytes of a serialised key */
     H2_PREFIX_BYTES = 5,       /* bytes of the gRPC prefix of each message */
-    H2_SHARE_FROM = 16 * 1024, /* payloads of this size and more are shared, not copied */
-    H2_PAYLOAD_OWN = 64, /* first bytes of such a payload, which are copied, with the key */
-    H2_KEY_PLACES = 4,   /* number of places in a message that have the key of an item */
+    H2_SHARE_FROM = 16 * 1024, /* payloads of this size and more are not copied into a message;
+                                  all messages refer to one payload */
+    H2_PAYLOAD_OWN = 64,       /* first bytes of a shared payload, which are copied because they
+                                  contain the key */
+    H2_KEY_PLACES = 4, /* number of places in a message where the key of an item occurs */
 };
 
 uint64_t h2_key(uint64_t number);
@@ -40,7 +42,8 @@ void h2_bytes_deinit(h2_bytes *bytes);
 
 /* The contents of a message. */
 typedef struct h2_shape {
-    const uint8_t *payload; /* h2_payload_new(), borrowed for as long as messages are used */
+    const uint8_t *payload; /* result of h2_payload_new(), borrowed as long as messages are
+                               used */
     size_t payload_bytes;
     size_t items;       /* number of items in one message */
     size_t table_count; /* items go to the tables "t0", "t1", ... in turn; at least 1 */
@@ -54,9 +57,10 @@ typedef struct h2_piece {
 
 /* Consecutive messages, each with its gRPC prefix. */
 typedef struct h2_batch {
-    h2_bytes own;   /* all bytes that are not shared */
-    size_t *key_at; /* H2_KEY_PLACES offsets in `own` for each item. At the second the key is in
-                       the payload, as eight bytes; at the others it is a varint */
+    h2_bytes own;      /* all bytes that are not shared */
+    size_t *key_at;    /* for each item, the H2_KEY_PLACES offsets of its key in `own`. At the
+                          second offset, in the payload, the key has eight bytes; at the others it
+                          is a varint */
     size_t item_count; /* number of items in all messages */
     size_t message_count;
     h2_piece *pieces;
@@ -72,8 +76,7 @@ void h2_batch_deinit(h2_batch *batch);
 void h2_batch_number(h2_batch *batch, uint64_t first);
 
 /* Appends one SampleStreamResponse with its prefix to `out`. Its `shape->items` samples are the
- * items with the keys h2_key(first), h2_key(first + 1), ... The payload is copied, whatever its
- * size. */
+ * items with the keys h2_key(first), h2_key(first + 1), ... Payloads of any size are copied. */
 void h2_append_sample_response(h2_bytes *out, const h2_shape *shape, uint64_t first);
 
 /* Appends a SampleStreamRequest for `samples` samples of a table, with its prefix. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One end of an HTTP/2 connection: a non-blocking socket, an nghttp2 session, and a queue of
- * bytes to be written. The load generator and the yardstick use it.
+ * bytes to be written. The load generator (h2_load.h) and the yardstick (yardstick.h) use it.
  *
  * Frames are queued until they have about a megabyte, or until there is no more to send. One
  * writev() then writes them: headers and small data from a buffer of the connection, large data
@@ -31,12 +31,11 @@ struct h2_peer {
     nghttp2_session *session; /* its user data is the peer */
     void *owner;
 
-    /* Must queue the next `size` bytes of a stream's data with h2_peer_put() and
-     * h2_peer_copy(). Called for data for which the owner's data source has set
-     * NGHTTP2_DATA_FLAG_NO_COPY. */
+    /* Queues the next `size` bytes of a stream's data with h2_peer_put() and h2_peer_copy().
+     * Called for data for which the owner's data source has set NGHTTP2_DATA_FLAG_NO_COPY. */
     void (*gather)(h2_peer *peer, int32_t stream, nghttp2_data_source *source, size_t size);
-    /* Called when all queued bytes have been written: the owner may now reuse the memory that
-     * it passed to h2_peer_put(). May be NULL. */
+    /* Called when all queued bytes have been written: from now on, the owner can reuse the
+     * memory that it passed to h2_peer_put(). May be NULL. */
     void (*drained)(h2_peer *peer);
     /* Returns the destination of the next bytes that arrive, or {NULL, 0} for the thread's
      * buffer. May be NULL. */
@@ -56,16 +55,16 @@ struct h2_peer {
 void h2_peer_init(h2_peer *peer, int fd, void *owner);
 void h2_peer_deinit(h2_peer *peer);
 
-/* Makes the nghttp2 callbacks with which a peer sends. The owner must add the callbacks that
- * receive, pass them all to h2_peer_begin(), and delete them at the end. */
+/* Makes an object with the nghttp2 callbacks for sending. The owner must add the callbacks for
+ * receiving, pass the object to h2_peer_begin(), and delete it at the end. */
 nghttp2_session_callbacks *h2_peer_callbacks(void);
 
 /* Makes the session and queues settings for large frames and windows. */
 void h2_peer_begin(h2_peer *peer, const nghttp2_session_callbacks *callbacks, bool server);
 
-/* Queue bytes; gather() calls them. h2_peer_put() queues a reference, and the bytes must be
- * valid until drained(). h2_peer_copy() queues a copy. A data source must not return more for
- * one frame than H2_COPY_FRAME and H2_FRAME_PIECES allow. */
+/* Queue bytes; called by gather(). h2_peer_put() queues a reference to the bytes, which must
+ * stay valid until drained() is called. h2_peer_copy() queues a copy. A data source must not
+ * return more for one frame than H2_COPY_FRAME and H2_FRAME_PIECES allow. */
 void h2_peer_put(h2_peer *peer, const void *data, size_t size);
 void h2_peer_copy(h2_peer *peer, const void *data, size_t size);
 

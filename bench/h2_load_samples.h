@@ -2,8 +2,8 @@
 /* Counts and checks the samples in a sequence of SampleStreamResponses. The bytes arrive in
  * pieces of any size.
  *
- * A message has entries, one for each sample. The contents of an entry are skipped, but one
- * entry in `check_every` is collected and compared with the item that was inserted. */
+ * A message has entries, one for each sample. Most entries are skipped. One entry in every
+ * `check_every` is copied and compared with the item that was inserted. */
 #ifndef BENCH_H2_LOAD_SAMPLES_H
 #define BENCH_H2_LOAD_SAMPLES_H
 
@@ -11,14 +11,15 @@
 
 typedef struct h2_samples {
     const h2_shape *shape;
-    uint32_t check_every; /* one entry in this number of entries is checked; 0: none */
+    uint32_t check_every; /* of this number of entries, one is checked; 0: none is */
     uint32_t until_check;
     uint64_t count; /* number of complete samples */
     uint64_t checked;
     size_t message_left; /* bytes left of the message that is being read */
     size_t entry_left;   /* bytes left of the entry that is being read */
     size_t skip;         /* bytes left of the field that is being skipped */
-    bool checking;       /* the present entry is collected */
+    bool checking;       /* the entry that is being read is copied to `entry` and will be
+                            checked */
     h2_bytes entry;
     uint8_t carry[24]; /* an incomplete prefix or tag */
     size_t carry_size;

@@ -19,12 +19,13 @@ typedef struct h2_stream {
     const h2_load_options *options; /* with the defaults filled in */
     const h2_shape *shape;
     int32_t id;      /* HTTP/2 stream id */
-    uint64_t number; /* number of the connection: the upper bits of the numbers of its items */
+    uint64_t number; /* number of the connection, also the upper bits of the number of each of
+                        its items */
     uint64_t sent;   /* items sent, or samples requested */
     uint64_t limit;  /* upper bound of `sent` */
     uint64_t ahead;  /* the most unconfirmed items */
     uint64_t done;   /* items confirmed, or samples complete */
-    bool may_fill;   /* another batch may be sent in this turn */
+    bool may_fill;   /* the stream is allowed to send another batch in this turn */
     bool stopping;   /* no new requests are sent */
     bool ended;      /* the load generator has half-closed the stream */
     bool closed;     /* the server has closed the stream */
@@ -36,8 +37,9 @@ typedef struct h2_stream {
     h2_batch batch; /* messages with inserts */
     size_t piece, piece_at;
     size_t batch_left;     /* bytes not yet queued */
-    uint64_t *outstanding; /* one bit for each of the last H2_OUTSTANDING items: unconfirmed */
-    h2_bytes answer;       /* an incomplete message */
+    uint64_t *outstanding; /* one bit for each of the last H2_OUTSTANDING items; set if the item
+                              is unconfirmed */
+    h2_bytes answer;       /* the received part of an incomplete message */
 
     h2_bytes request; /* one SampleStreamRequest */
     size_t requests_due;
@@ -52,7 +54,7 @@ typedef struct h2_stream {
 nghttp2_session_callbacks *h2_stream_callbacks(void);
 
 /* Connects and begins the call of InsertStream or SampleStream. Borrows `options`, `shape` and
- * `callbacks`. If it cannot connect, it ends the program. */
+ * `callbacks`. If the connection fails, ends the program. */
 void h2_stream_init(h2_stream *stream, uint64_t number, const h2_load_options *options,
                     const h2_shape *shape, const nghttp2_session_callbacks *callbacks);
 void h2_stream_deinit(h2_stream *stream);

@@ -12,7 +12,8 @@ enum { KARY_MAX_LEVELS = 32 };
 
 typedef struct kary_tree {
     unsigned shift;                  /* K = 1 << shift */
-    int level_count;                 /* level 0 has the leaves; the last level has one group */
+    int level_count;                 /* level 0 has the leaves; the last level has one group of
+                                        K entries */
     double *levels[KARY_MAX_LEVELS]; /* each padded to whole groups of K entries */
     size_t group_counts[KARY_MAX_LEVELS];
 } kary_tree;
@@ -79,7 +80,8 @@ static inline void kary_set(kary_tree *tree, size_t leaf, double weight)
     }
 }
 
-/* Sets a weight as in Algorithm 2 of the paper. */
+/* Sets a weight, and adds the difference to each sum above the leaf, as in Algorithm 2 of the
+ * paper. */
 static inline void kary_set_by_difference(kary_tree *tree, size_t leaf, double weight)
 {
     double difference = weight - tree->levels[0][leaf];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures what an idle connection costs. */
+/* Measures the memory and processor time that an idle connection costs a server. */
 #ifndef BENCH_SERVER_IDLE_H
 #define BENCH_SERVER_IDLE_H
 
@@ -13,9 +13,9 @@ typedef struct server_idle {
     double cpu;   /* processor time per second that all connections together cost */
 } server_idle;
 
-/* Opens `connections` connections, or as many as the limit of open files allows. If
- * `with_call`, opens one InsertStream on each. Keeps them idle for `seconds` and closes them.
- */
+/* Opens `connections` connections, or as many as the limit of open files allows. If `with_call`
+ * is true, also opens a call of InsertStream on each connection. Keeps them idle for `seconds`
+ * and closes them. */
 server_idle server_idle_measure(const server_process *process, size_t connections,
                                 bool with_call, double seconds);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our server with the tables of the benchmarks: "t0", "t1", ..., which sample uniformly and
- * evict the oldest item. */
+/* The server of Reprise with the tables of the benchmarks: "t0", "t1", ..., which sample
+ * uniformly and evict the oldest item. */
 #ifndef BENCH_SERVER_OURS_H
 #define BENCH_SERVER_OURS_H
 

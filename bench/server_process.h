@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server in its own process and on its own processors, so that its cost can be measured
- * separately from that of the load. */
+ * separately from the cost of the load generator. */
 #ifndef BENCH_SERVER_PROCESS_H
 #define BENCH_SERVER_PROCESS_H
 
@@ -9,8 +9,8 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* The processors of this process, divided: half for the server, half for the load. If there is
- * only one processor, both use it. */
+/* The processors of this process: one half for the server (`serve`), the other half for the
+ * load generator (`load`). If there is only one processor, both use it. */
 typedef struct server_cpus {
     cpu_set_t serve, load;
     size_t serve_count, load_count;
@@ -24,9 +24,9 @@ typedef struct server_process {
     clockid_t cpu; /* CPU clock of the process */
 } server_process;
 
-/* Runs `start` in a new process, which runs until server_process_stop() or until this process
- * ends. `start` returns a port, or ends the process. The caller must call it while this process
- * has only one thread. */
+/* Creates a process and calls `start` in it. `start` returns the port of the server, or ends
+ * the process. The process runs until server_process_stop() is called or this process ends.
+ * Must be called while this process has only one thread. */
 void server_process_start(server_process *process, const server_cpus *cpus,
                           int (*start)(const void *arg), const void *arg);
 void server_process_stop(server_process *process);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The textbook sum tree: binary, float64, in one array, whose second half has the leaves.
+/* The textbook sum tree: binary, with float64 sums, in one array, whose second half has the
+ * leaves.
  *
  *   nodes   [ - | 1 | 2 3 | 4 5 6 7 | leaf 0, leaf 1, ... ]     children of n: 2n and 2n + 1
  *
@@ -40,8 +41,8 @@ static inline void textbook_fill(textbook_tree *tree)
         tree->nodes[node] = tree->nodes[2 * node] + tree->nodes[2 * node + 1];
 }
 
-/* Sets a weight and recomputes every sum above the leaf from its two children, as ours does, so
- * that rounding errors do not accumulate. */
+/* Sets a weight and recomputes every sum above the leaf from its two children, as the sum tree
+ * of Reprise does, so that rounding errors do not accumulate. */
 static inline void textbook_set(textbook_tree *tree, size_t leaf, double weight)
 {
     double *nodes = tree->nodes;

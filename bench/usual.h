@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A straightforward replay table, the baseline of bench_table. It has a chained hash map from
  * key to item, a malloc() for each item, a linked list for the order of eviction, the textbook
- * sum tree for sampling, and refcounted payloads. One mutex is locked for every operation on
- * one item. */
+ * sum tree for sampling, and refcounted payloads. Each operation on one item locks the only
+ * mutex of the table. */
 #ifndef BENCH_USUAL_H
 #define BENCH_USUAL_H
 
@@ -136,7 +136,7 @@ static inline int64_t usual_wall_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Takes the caller's reference to `payload`. */
+/* Takes ownership of the caller's reference to `payload`. */
 static inline void usual_insert(usual_table *t, uint64_t key, double priority,
                                 usual_payload *payload)
 {

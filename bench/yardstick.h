@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server without tables, to measure the cost of HTTP/2 alone: it uses nghttp2 and transfers
- * the same messages as a replay server without parsing them.
+/* A server without tables, to measure the cost of HTTP/2 alone. It uses nghttp2 and transfers
+ * the same messages as a replay server, but does not parse them.
  *
  *   InsertStream   receives each message into its own heap block, keeps the last keep_bytes of
- *                  them, and responds once for each read with the number of messages that came
+ *                  them, and responds once for each read of the socket, with the number of
+ *                  messages in it
  *   SampleStream   responds to a request for n samples with messages drawn at random from a
  *                  pool that was filled before
  *   Echo           sends back the message that it receives, if the message is small
@@ -21,7 +22,7 @@ typedef struct yardstick_options {
     size_t payload_bytes; /* bytes of one sample in the pool */
     size_t samples;       /* samples in one message of the pool */
     size_t pool_bytes;    /* bytes of the pool; 0: there are no samples */
-    size_t keep_bytes;
+    size_t keep_bytes;    /* InsertStream: bytes of messages to keep */
 } yardstick_options;
 
 /* Listens on a free port of 127.0.0.1, starts the threads and returns the port. The threads run

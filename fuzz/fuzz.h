@@ -2,8 +2,8 @@
 /* Functions that all fuzz targets share.
  *
  * A target is one function, which gets the bytes of one input. It must not keep state that
- * could change its result for the next input. Targets keep contexts and buffers for speed, and
- * clear them. */
+ * changes the result for the next input. For speed, targets keep contexts and buffers, and
+ * clear them before each input. */
 #ifndef RP_FUZZ_H
 #define RP_FUZZ_H
 
@@ -15,10 +15,10 @@
 /* The entry point of a target, called by libFuzzer or by replay_main.c. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A target decodes at most this many bytes of an input, so that an input takes microseconds. */
+/* A target decodes at most this many bytes of an input, so that each run takes microseconds. */
 enum { FUZZ_MAX_BYTES = 1 << 16 };
 
-/* Aborts if the condition is false, in every build. */
+/* Aborts if the condition is false, also in builds without assertions. */
 static inline void fuzz_check(int condition)
 {
     if (!condition) abort();

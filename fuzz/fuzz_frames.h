@@ -76,7 +76,8 @@ static inline size_t fuzz_field(uint8_t *at, const char *name, const char *value
     return 3 + name_size + value_size;
 }
 
-/* Appends the headers of a gRPC request. `timeout` may be NULL. */
+/* Appends the headers of a gRPC request. `timeout` is the value of grpc-timeout, or NULL for no
+ * such header. */
 static inline void fuzz_put_request(fuzz_bytes *b, uint32_t stream, bool end,
                                     const char *method, const char *path, const char *timeout)
 {

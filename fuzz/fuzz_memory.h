@@ -24,10 +24,10 @@ static inline void fuzz_pool_put(void *block, size_t size)
 
 typedef struct fuzz_memory {
     size_t live, live_bytes;
-    size_t until;  /* number of allocations that succeed before one fails */
+    size_t until;  /* number of allocations that still succeed before the first failure */
     size_t failed; /* number of allocations that have failed so far */
-    bool fails;    /* whether an allocation fails at all */
-    bool for_good; /* after the first failure all allocations fail */
+    bool fails;    /* false: no allocation ever fails */
+    bool for_good; /* all allocations after the first failure fail too; false: only one fails */
 } fuzz_memory;
 
 typedef union fuzz_block {

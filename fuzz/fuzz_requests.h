@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Valid requests for fuzz targets. The input chooses the numbers in the requests. A table name
- * has one letter. */
+/* Requests for fuzz targets. They have the right form, and the input chooses the numbers in
+ * them. A table name has one letter. */
 #ifndef RP_FUZZ_REQUESTS_H
 #define RP_FUZZ_REQUESTS_H
 
@@ -45,8 +45,9 @@ static inline void fuzz_message_double(fuzz_message *m, uint32_t number, double 
 
 enum { FUZZ_CHUNK_KEYS = 8, FUZZ_CHUNK_KINDS = 3, FUZZ_CHUNK_ROWS = 3, FUZZ_CHUNK_BIG = 1500 };
 
-/* Chunks of one column, made once. There are three kinds: 3 rows of int32[2] not compressed,
- * the same rows compressed, and 3 rows of int32[1500], which are sent without a copy. */
+/* Chunks of one column, made once. There are three kinds: 3 uncompressed rows of int32[2]; the
+ * same rows, compressed; and 3 rows of int32[1500], which are large enough to be sent without a
+ * copy. */
 typedef struct fuzz_chunks {
     rp_chunk *chunks[FUZZ_CHUNK_KINDS][FUZZ_CHUNK_KEYS];
 } fuzz_chunks;
@@ -79,7 +80,7 @@ static inline void fuzz_chunks_init(fuzz_chunks *c)
             c->chunks[kind][key] = fuzz_chunk_make(key, kind);
 }
 
-/* Returns a usual priority, or an extreme or invalid one. */
+/* Returns an extreme or invalid priority if `which` is below 8, otherwise an ordinary one. */
 static inline double fuzz_priority(uint8_t which)
 {
     static const double special[] = {
@@ -185,7 +186,8 @@ static const struct fuzz_template {
 
 enum { FUZZ_TEMPLATES = sizeof fuzz_templates / sizeof fuzz_templates[0] };
 
-/* Sets `out` to the template with the number `which`. The input may change one byte. */
+/* Sets `out` to the template with the number `which`. The input decides whether one byte of it
+ * is changed. */
 static inline void fuzz_put_template(fuzz_message *out, fuzz_input *in, size_t which,
                                      char table)
 {

@@ -12,7 +12,8 @@ void seeds_save(const char *target, const char *name, const void *data, size_t s
 void seeds_save_hex(const char *target, const char *name, const char *hex);
 /* Fills `data` with zeroes (kind 0), a pattern (kind 1) or noise (kind 2). */
 void seeds_fill(uint8_t *data, size_t size, int kind);
-/* Saves the seeds of formats on disk: records, segments, the journal, images and manifests. */
+/* Saves the seeds of the formats on disk: records, segments, the journal, table images and
+ * manifests (src/disk, src/durable/format). */
 void seeds_save_disk(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory allocators.
  *
- * Every allocation of the library goes through an rp_allocator. Out of memory is a status
- * (RP_NO_RESOURCE), never an abort. An operation that returns this status has changed nothing,
- * unless its comment says otherwise. */
+ * Every allocation of the library goes through an rp_allocator. If there is no memory, a call
+ * returns RP_NO_RESOURCE; the library never aborts. A call that returns this status has changed
+ * nothing, unless its comment says otherwise. */
 #ifndef REPRISE_ALLOC_H
 #define REPRISE_ALLOC_H
 
@@ -11,8 +11,9 @@
 
 RP_BEGIN_DECLS
 
-/* One function that allocates, resizes and frees. The library calls it from several threads, so
- * it must be thread-safe.
+/* An allocator is one function that allocates, resizes and frees. The library calls the
+ * function from several threads, so the function must be thread-safe. `ctx` is passed to each
+ * call.
  *
  *   ptr == NULL            allocate new_size bytes
  *   new_size == 0          free ptr (which holds old_size bytes, exactly); the result is

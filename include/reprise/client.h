@@ -10,15 +10,16 @@
  *   step_writer.h         create items of the latest steps, like Reverb's older writer
  *   sampler.h             read items, one by one or in stacked batches
  *
- * Several servers are shards of the same tables. Writers spread items over the shards. Samplers
- * draw from each shard in proportion to the total weight of its table, so the probability of an
- * item is the same as if one table had all items. Priority updates and deletes go to all
- * shards. A shard that cannot be reached is skipped until it is back. Calls wait only if no
+ * If a client has several servers, each server is a shard: it holds a part of the items of
+ * every table. Writers spread items over the shards. Samplers draw from each shard in
+ * proportion to the total weight of its table, so the probability of an item is the same as if
+ * one table had all items. Priority updates and deletes go to all shards. The client skips a
+ * shard that cannot be reached until the shard is back. Calls wait for a connection only if no
  * shard can be reached.
  *
  * After fork() the child may use its clients: they open new connections. Writers, samplers and
- * batches belong to the parent. The child can only free them: all other calls on them return
- * RP_PRECONDITION. */
+ * batches that were made before fork() belong to the parent. The child can only free them: all
+ * other calls on them return RP_PRECONDITION. */
 #ifndef REPRISE_CLIENT_H
 #define REPRISE_CLIENT_H
 
@@ -49,7 +50,7 @@ typedef struct rp_client_options {
     int64_t connect_timeout_ms; /* timeout of one attempt; 0: 10,000 */
     int64_t retry_min_ms;       /* first backoff; doubles at each retry, with jitter; 0: 10 */
     int64_t retry_max_ms;       /* longest backoff; 0: 2,000 */
-    int64_t ping_ms; /* if calls are open and the server is silent for this long, the client
+    int64_t ping_ms; /* if calls are open and the server sends nothing for this long, the client
                         sends a ping; 0: 30,000 */
     int64_t ping_timeout_ms; /* if the response to a ping takes longer, the client closes the
                                 connection and reconnects; 0: 20,000 */
@@ -58,7 +59,7 @@ typedef struct rp_client_options {
     size_t batch_bytes;      /* largest batch, decoded; 0: half of the machine's memory */
     rp_spread spread;
     bool shared_memory_off; /* on a Unix socket: do not map the server's shared memory */
-    uint64_t seed;          /* of the random keys and choices of shards; 0: from the system */
+    uint64_t seed;          /* seed of random keys and choices of shards; 0: from the system */
     rp_durable *durable; /* for rp_client_local(): the rp_durable that writes checkpoints of the
                             store. Borrowed; must outlive the client. NULL: no checkpoints */
 } rp_client_options;
@@ -66,54 +67,60 @@ typedef struct rp_client_options {
 /* Creates a client of the servers at `addresses`, separated by commas: "host:port",
  * "[::1]:port", "unix:/path". A host name with several addresses is one server: its addresses
  * are tried in turn. "dns:name:port" makes every address of the name a shard. Returns owned.
- * RP_INVALID (a wrong address or option; the text has the reason), RP_NOT_FOUND (a file does
- * not exist, or a dns: name has no addresses), RP_NO_RESOURCE. */
+ * Errors: RP_INVALID (a wrong address or option; the text has the reason), RP_NOT_FOUND (a file
+ * does not exist, or a dns: name has no addresses), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_client_new(const char *addresses,
                                             const rp_client_options *options, rp_client **out,
                                             rp_error *err);
 
-/* Creates a client of a store in this process. The store must outlive the client. Data is not
- * copied. Returns owned. */
+/* Creates a client of a store in this process. The store must outlive the client. Its writers
+ * and samplers pass chunks to and from the store without copying them. Returns owned. */
 RP_API RP_NODISCARD rp_status rp_client_local(rp_store *store, const rp_client_options *options,
                                               rp_client **out, rp_error *err);
 
-/* Frees a client. The caller must first free its writers and samplers, and no call may be in
- * progress. NULL is fine. */
+/* Frees a client. The caller must first free the client's writers and samplers, and no call on
+ * the client may be in progress. NULL is fine. */
 RP_API void rp_client_free(rp_client *client);
 
-/* Stops retrying: every call, sampler and writer of this client that waits for a server, now or
- * later, ends with RP_CANCELLED. Does nothing to a client of a store in this process. */
+/* Stops all reconnecting. Every call, sampler and writer of this client that waits for a
+ * server, now or later, ends with RP_CANCELLED. Does nothing to a client of a store in this
+ * process. */
 RP_API void rp_client_give_up(rp_client *client);
 
 /* The library prints nothing while a call waits. A program that wants to report a long wait
- * makes the call with a deadline, such as rp_wait_ms(2000). After RP_DEADLINE it prints the
- * text of this function, of rp_sampler_why() or of rp_trajectory_writer_why(), and repeats the
- * call.
+ * makes the call with a deadline, such as rp_wait_ms(2000). After RP_DEADLINE the program
+ * prints the text of this function, of rp_sampler_why() or of rp_trajectory_writer_why(), and
+ * repeats the call.
  *
- * Writes why calls cannot reach a shard now: its address and the reason, cut to fit `size`
- * bytes (at least 1). Writes "" if the client has a connection to the shard. This function does
- * no I/O, so before the first call there is no connection. Returns how many calls to all shards
- * have skipped this shard so far. If `shard` is SIZE_MAX, returns the sum over all
- * shards, which is fast enough to be read after each call. Then the text is "", except if the
- * handshake of TLS has failed with every shard and has never succeeded: it is the first one's
- * reason, and it stays until certificates or options are changed, so waiting does not help. */
+ * Writes why calls cannot reach a shard now: the shard's address and the reason, cut to fit
+ * `size` bytes (at least 1). Writes "" if the client has a connection to the shard. This
+ * function does no I/O, so before the client's first call it reports a shard as not connected.
+ * Returns how often a call that goes to every shard has skipped this shard so far.
+ *
+ * If `shard` is SIZE_MAX, returns the sum of these numbers over all shards, which is fast
+ * enough to be read after each call. In this case the text is normally "". The exception is a
+ * client whose TLS handshake has failed with every shard and has never succeeded. The text is
+ * then the reason for the first shard. Waiting does not help such a client: certificates or
+ * options must be changed. */
 RP_API uint64_t rp_client_why_away(rp_client *client, size_t shard, char *text, size_t size);
 
 RP_API size_t rp_client_shard_count(const rp_client *client);
-/* Returns the address of a shard as it was given, or "local" for a store of this process. Valid
- * as long as the client. */
+/* Returns the address of a shard as it was given, or "local" for a store of this process. The
+ * text is valid as long as the client. */
 RP_API const char *rp_client_shard_address(const rp_client *client, size_t shard);
 
-/* Statuses of all calls below: RP_DEADLINE and RP_CANCELLED (the wait ended), RP_UNAVAILABLE
- * (no connection; the text names address and reason. If it is a self-signed certificate, set
- * `ca_file`), RP_DENIED, RP_UNAUTHENTICATED (set `token`, or it is a wrong one), and those
- * in the comment on the call. A call goes to every shard and returns the first error other than
- * RP_UNAVAILABLE. It skips shards that cannot be reached, and rp_client_why_away() counts this.
- * If no shard can be reached, the call returns RP_UNAVAILABLE, with the reasons of all shards
- * as far as the text has room. */
+/* Errors of all calls below: RP_DEADLINE and RP_CANCELLED (the wait ended), RP_UNAVAILABLE (no
+ * connection; the text names the address and the reason. If the reason is a self-signed
+ * certificate, set `ca_file`), RP_DENIED (the caller's role does not allow the call),
+ * RP_UNAUTHENTICATED (`token` is missing or wrong), and the errors in the comment on the call.
+ *
+ * Each call goes to every shard and returns the first error other than RP_UNAVAILABLE. The call
+ * skips shards that cannot be reached, and rp_client_why_away() counts the skips. If no shard
+ * can be reached, the call returns RP_UNAVAILABLE, with the reasons of all shards that fit into
+ * the text. */
 
-/* One table of one shard. A Reverb server does not report bytes, waiting calls or the weight of
- * a prioritized table: these are 0. */
+/* One table of one shard. A Reverb server (DeepMind's dm-reverb) does not report bytes, waiting
+ * calls or the weight of a prioritized table: these fields are 0. */
 typedef struct rp_client_table {
     size_t shard;
     double total_weight; /* sum of the weights that the table's sampler gives to its items */
@@ -130,8 +137,8 @@ typedef struct rp_client_tables {
 RP_API RP_NODISCARD rp_status rp_client_get_tables(rp_client *client, rp_wait wait,
                                                    rp_client_tables **out, rp_error *err);
 /* Gets one table: an entry for each shard that has it, at least one. Returns owned:
- * rp_client_tables_free(). RP_NOT_FOUND: no shard that can be reached has the table. As with
- * every call of this header, the text then lists the tables that exist. */
+ * rp_client_tables_free(). Errors: RP_NOT_FOUND (no shard that can be reached has the table).
+ * As with every call of this header, the text of RP_NOT_FOUND lists the tables that exist. */
 RP_API RP_NODISCARD rp_status rp_client_get_table(rp_client *client, const char *table,
                                                   rp_wait wait, rp_client_tables **out,
                                                   rp_error *err);
@@ -145,18 +152,20 @@ typedef struct rp_mutation {
     size_t delete_count;
 } rp_mutation;
 
-/* Sets priorities, then deletes items. Unknown keys are ignored. RP_NOT_FOUND (no such table),
- * RP_INVALID (a priority that the table refuses). */
+/* Sets priorities, then deletes items. Unknown keys are ignored. Errors: RP_NOT_FOUND (no such
+ * table), RP_INVALID (a priority that the selectors of the table refuse). */
 RP_API RP_NODISCARD rp_status rp_client_mutate(rp_client *client, const char *table,
                                                const rp_mutation *mutation, rp_wait wait,
                                                rp_error *err);
 
-/* Removes all items of a table and resets its counters. RP_NOT_FOUND. */
+/* Removes all items of a table and resets its counters (rp_table_reset()). Errors: RP_NOT_FOUND
+ * (no such table). */
 RP_API RP_NODISCARD rp_status rp_client_reset(rp_client *client, const char *table,
                                               rp_wait wait, rp_error *err);
 
-/* Makes every shard write a checkpoint and waits for it. `*path` (may be NULL) gets the path of
- * the first shard's checkpoint on its server; free it with rp_client_text_free(). */
+/* Makes every shard write a checkpoint (durable.h) and waits for all of them. `path` may be
+ * NULL. `*path` gets the path of the first shard's checkpoint in the file system of its server;
+ * the caller frees it with rp_client_text_free(). */
 RP_API RP_NODISCARD rp_status rp_client_checkpoint(rp_client *client, rp_wait wait, char **path,
                                                    rp_error *err);
 RP_API void rp_client_text_free(rp_client *client, char *text); /* NULL is fine */
@@ -169,29 +178,30 @@ typedef struct rp_client_durability {
 } rp_client_durability;
 
 /* Writes the durability of each shard that can be reached to `out`, at most `capacity` entries,
- * and the number of entries to `*count`. */
+ * and the number of entries written to `*count`. */
 RP_API RP_NODISCARD rp_status rp_client_get_durability(rp_client *client,
                                                        rp_client_durability *out,
                                                        size_t capacity, size_t *count,
                                                        rp_wait wait, rp_error *err);
 
-/* The calls from here on work with reprise servers and stores of this process. With a Reverb
- * server they return RP_UNIMPLEMENTED. */
+/* The calls from here on need a reprise server or a store of this process. With a Reverb server
+ * they return RP_UNIMPLEMENTED. */
 
-/* Creates a table. RP_EXISTS, RP_INVALID. */
+/* Creates a table. Errors: RP_EXISTS (the name is taken), RP_INVALID (a wrong option). */
 RP_API RP_NODISCARD rp_status rp_client_create_table(rp_client *client,
                                                      const rp_table_options *options,
                                                      rp_wait wait, rp_error *err);
-/* Drops a table (rp_store_drop_table()). RP_NOT_FOUND. */
+/* Drops a table (rp_store_drop_table()). Errors: RP_NOT_FOUND (no such table). */
 RP_API RP_NODISCARD rp_status rp_client_drop_table(rp_client *client, const char *table,
                                                    rp_wait wait, rp_error *err);
 /* Changes options of a table (rp_table_alter()). RP_ALTER_LIMITER replaces all fields of the
- * limiter. RP_NOT_FOUND, RP_INVALID (also if `which` is 0 or has unknown bits). */
+ * limiter. Errors: RP_NOT_FOUND (no such table), RP_INVALID (a wrong value; or `which` is 0 or
+ * has unknown bits). */
 RP_API RP_NODISCARD rp_status rp_client_alter_table(rp_client *client, const char *table,
                                                     const rp_table_alteration *change,
                                                     rp_wait wait, rp_error *err);
-/* Pauses or resumes inserts, samples or both: `sides` are RP_SIDE_... RP_NOT_FOUND, RP_INVALID.
- */
+/* Pauses or resumes inserts, samples or both (rp_table_pause()). `sides` is RP_SIDE_INSERTS,
+ * RP_SIDE_SAMPLES or both. Errors: RP_NOT_FOUND (no such table), RP_INVALID (`sides`). */
 RP_API RP_NODISCARD rp_status rp_client_pause_table(rp_client *client, const char *table,
                                                     uint32_t sides, rp_wait wait,
                                                     rp_error *err);
@@ -199,15 +209,16 @@ RP_API RP_NODISCARD rp_status rp_client_resume_table(rp_client *client, const ch
                                                      uint32_t sides, rp_wait wait,
                                                      rp_error *err);
 
-/* A blocked insert or sample of a table. With the name of rollouts: a draw, as a sample of the
- * items of its groups, or an operation that puts or reserves a group, as an insert. */
+/* A call that is blocked: an insert into a table or a sample of a table. `table` can also be
+ * the name of rollouts (rollouts.h). In that case a draw is described as a sample, and an
+ * operation that puts or reserves a group is described as an insert. */
 typedef struct rp_client_waiting {
     size_t shard;
     char table[128];    /* cut to fit */
-    char client[64];    /* address of the caller, or "this process" if the server's own process
-                           called; cut to fit; empty: not known */
-    uint64_t client_id; /* id of the caller's connection, as in rp_client_connection; 0: the
-                           server's own process, or not known */
+    char client[64];    /* address of the caller, or "this process" if a thread of the server's
+                           process made the call; cut to fit; empty: not known */
+    uint64_t client_id; /* id of the caller's connection, as in rp_client_connection; 0: a
+                           thread of the server's process, or not known */
     rp_waiting waiting;
 } rp_client_waiting;
 
@@ -219,9 +230,10 @@ typedef struct rp_client_blocked {
     size_t total; /* number of all blocked calls, described or not */
 } rp_client_blocked;
 
-/* Describes the blocked calls of a table, or of rollouts if no table has the name (NULL: of all
- * tables and rollouts). `out->count` and `out->total` are written on RP_OK only.
- * RP_NOT_FOUND. */
+/* Describes the blocked calls of a table. If no table has the name, describes those of the
+ * rollouts with this name. If `table` is NULL, describes those of all tables and rollouts.
+ * `out->count` and `out->total` are written on RP_OK only. Errors: RP_NOT_FOUND (neither a
+ * table nor rollouts have this name). */
 RP_API RP_NODISCARD rp_status rp_client_why_blocked(rp_client *client, const char *table,
                                                     rp_client_blocked *out, rp_wait wait,
                                                     rp_error *err);
@@ -230,12 +242,12 @@ RP_API RP_NODISCARD rp_status rp_client_why_blocked(rp_client *client, const cha
 typedef struct rp_client_connection {
     size_t shard;
     uint64_t id;       /* no other connection of this server gets this id */
-    char address[64];  /* of the peer. The address and the next two texts are cut to fit */
-    char role[16];     /* by the credentials of its last call: none, read, write or admin */
-    char protocol[16]; /* HTTP/2, HTTP/1.1, shared memory; new: not known yet */
+    char address[64];  /* address of the peer. This text and the next two are cut to fit */
+    char role[16];     /* of its last call: "none", "read", "write" or "admin" */
+    char protocol[16]; /* "HTTP/2", "HTTP/1.1", "shared memory", or "new": not known yet */
     int64_t open_ms;   /* time that the connection has been open */
     uint64_t calls, bytes_in, bytes_out;
-    bool is_caller; /* this call uses the connection */
+    bool is_caller; /* the call that made this list uses the connection */
 } rp_client_connection;
 
 /* A list of connections. The caller sets `list` and `capacity`. */
@@ -247,7 +259,7 @@ typedef struct rp_client_connections {
 } rp_client_connections;
 
 /* Lists the connections, shard by shard, the newest of a shard first. A server describes at
- * most 1,000. A store of this process has no connections. `out->count` and `out->total` are
+ * most 1,000. The list of a store of this process is empty. `out->count` and `out->total` are
  * written on RP_OK only. */
 RP_API RP_NODISCARD rp_status rp_client_get_connections(rp_client *client,
                                                         rp_client_connections *out,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compression of chunks. A chunk is a block of consecutive rows of one or more columns. Writers
- * make chunks and send them to a server. */
+/* Compression of chunks. A chunk is a block of consecutive rows of one or more columns,
+ * compressed as a whole. Writers make chunks and send them to a server. */
 #ifndef REPRISE_CODEC_H
 #define REPRISE_CODEC_H
 
@@ -10,9 +10,9 @@ RP_BEGIN_DECLS
 
 typedef enum rp_codec {
     RP_CODEC_SNAPPY = 0, /* every Reverb client can read it */
-    RP_CODEC_NONE = 1,   /* not compressed; written as one snappy literal, so Reverb clients can
-                            read it too */
-    RP_CODEC_ZSTD = 2,   /* smaller; only reprise can read it */
+    RP_CODEC_NONE = 1,   /* not compressed; stored in the format of snappy as one literal, so
+                            every Reverb client can read it */
+    RP_CODEC_ZSTD = 2,   /* smaller than snappy; only reprise can read it */
     RP_CODEC_LZ4 = 3,    /* fast to write and to read; only reprise can read it */
 } rp_codec;
 

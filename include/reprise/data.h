@@ -2,14 +2,15 @@
 /* Offline tools for data directories (durable.h): inspect, verify, dump, salvage, import and
  * export, without a server.
  *
- * A data directory has segments (files of chunks and items), checkpoints (each a manifest,
- * which refers to records of segments) and a journal of the changes after a checkpoint. Each
- * change has a number, its LSN. The file CURRENT names the live checkpoint: the one that a
- * server would load.
+ * A data directory has segments, checkpoints and a journal. Segments are files of chunks and
+ * items. A checkpoint is a manifest, which is a file that refers to records of segments. The
+ * journal is a log of the changes after a checkpoint. Each change has a number, its LSN. The
+ * file CURRENT names the live checkpoint: the one that a server would load.
  *
- * No call changes the directory or checkpoint that it reads, or takes its lock. While a server
- * uses a directory, the result is not a consistent snapshot: files appear and disappear, and
- * the newest may look torn. rp_data_locked_by() returns the process that uses a directory.
+ * No call changes the directory or checkpoint that it reads, or locks it. While a server uses a
+ * directory, the result is not a consistent snapshot: files appear and disappear, and the
+ * newest file can look torn (cut off at its end). rp_data_locked_by() returns the process that
+ * uses a directory.
  *
  * Paths are resolved in the process of the caller. Every call is safe from any thread.
  * Callbacks run on the calling thread. */
@@ -20,8 +21,8 @@
 
 RP_BEGIN_DECLS
 
-/* Returns the id of the process that uses the directory, 0 if there is none, or -1 if the id is
- * unknown. */
+/* Returns the id of the process that uses the directory, 0 if no process uses it, or -1 if a
+ * process uses it and its id is unknown. */
 RP_API int64_t rp_data_locked_by(const char *directory);
 
 typedef enum rp_data_kind {
@@ -30,18 +31,19 @@ typedef enum rp_data_kind {
     RP_DATA_SEGMENT = 3,    /* chunks and items, to which checkpoints refer */
     RP_DATA_JOURNAL = 4,    /* a part of the journal */
     RP_DATA_RUNS = 5,       /* runs of programs (runs.h) */
-    RP_DATA_OTHER = 6,      /* a file in quarantine, a temporary file, or an unknown file */
+    RP_DATA_OTHER = 6,      /* a file in the folder quarantine (damaged), a temporary file, or
+                               an unknown file */
     RP_DATA_ROLLOUTS = 7,   /* the rollouts (rollouts.h) of a checkpoint */
 } rp_data_kind;
 
 typedef enum rp_data_state {
     RP_DATA_FINE = 0,
-    RP_DATA_OPEN = 1,    /* fine, but not sealed: its writer has not closed it */
+    RP_DATA_OPEN = 1,    /* fine, but its writer has not closed it */
     RP_DATA_TORN = 2,    /* the end of the file is incomplete; no acknowledged change is lost */
     RP_DATA_DAMAGED = 3, /* `problem` has the reason */
     RP_DATA_UNUSED = 4,  /* neither a checkpoint nor the journal needs the file */
     RP_DATA_JOURNALLED = 5, /* a segment that no checkpoint needs, but that changes in the
-                               journal may need */
+                               journal possibly need */
 } rp_data_state;
 
 enum { RP_DATA_PATH_BYTES = 96 };
@@ -49,16 +51,16 @@ enum { RP_DATA_PATH_BYTES = 96 };
 typedef struct rp_data_file {
     rp_data_kind kind;
     rp_data_state state;
-    char path[RP_DATA_PATH_BYTES]; /* below the directory */
-    uint64_t number; /* number of the checkpoint or segment; of a journal file, its first LSN */
+    char path[RP_DATA_PATH_BYTES]; /* path relative to the directory */
+    uint64_t number; /* number of the checkpoint or segment; of a journal file: its first LSN */
     uint64_t bytes;
     int64_t age_ns;               /* time since the last write; -1: unknown */
     uint64_t records, good_bytes; /* if `thorough`: number of good records, and the offset at
                                      which the last of them ends */
     bool current;                 /* the file is the live checkpoint */
-    uint64_t tables, items, lsn; /* of a checkpoint: number of its tables, of its items, and the
-                                    LSN of its last change */
-    uint64_t rollouts;   /* of a checkpoint, or of its file of rollouts: number of rollouts */
+    uint64_t tables, items, lsn;  /* of a checkpoint: its number of tables, its number of items,
+                                     and the LSN of the last change that it contains */
+    uint64_t rollouts;   /* of a checkpoint or its file of rollouts: number of rollouts */
     uint64_t live_bytes; /* of a segment: about how many bytes the live checkpoint needs */
     uint64_t last_lsn;   /* of a journal file, if `thorough`: its last LSN */
     char problem[RP_ERROR_TEXT_BYTES];
@@ -70,15 +72,16 @@ typedef struct rp_data_summary {
     uint64_t checkpoint;            /* number of the live checkpoint; 0: none */
     uint64_t tables, items, lsn;    /* of that checkpoint */
     uint64_t rollouts;              /* of that checkpoint */
-    uint64_t journalled; /* journal records after the live checkpoint, if they are counted */
+    uint64_t journalled; /* journal records after the live checkpoint, if they are counted
+                            (counts_journal or thorough) */
 } rp_data_summary;
 
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_data_look_options {
     const char *directory; /* * */
-    /* Read every byte: check all checksums, the link of each record to the record before, and
-     * that each block and chunk to which a checkpoint refers exists. If false, only headers and
-     * manifests are read. */
+    /* true: read every byte, and check three things: all checksums, the checksum by which each
+     * record refers to the record before it, and that each block and chunk to which a
+     * checkpoint refers exists. false: read only headers and manifests. */
     bool thorough;
     bool counts_journal; /* count the records of the journal, even if not thorough */
     /* Called for each file, in this order: CURRENT, checkpoints, segments, journal, RUNS,
@@ -88,10 +91,10 @@ typedef struct rp_data_look_options {
     void *ctx;
 } rp_data_look_options;
 
-/* Inspects every file. If a file is damaged, on_file gets it, `out` counts it, and the call
- * still succeeds.
- * RP_NOT_FOUND (no such directory, or a directory without data of reprise), RP_UNAVAILABLE,
- * RP_NO_RESOURCE. */
+/* Inspects every file. If a file is damaged, the call passes it to on_file, counts it in `out`,
+ * and still succeeds.
+ * Errors: RP_NOT_FOUND (no such directory, or a directory without data of reprise),
+ * RP_UNAVAILABLE (a file cannot be read), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_data_look(const rp_data_look_options *options,
                                            rp_data_summary *out, rp_error *err);
 
@@ -104,17 +107,17 @@ typedef struct rp_data_dump_options {
     /* Called for each table, before its items. Fields that only a running table has, such as
      * `bytes`, are 0. May be NULL. */
     void (*on_table)(void *ctx, const rp_table_info *table);
-    /* Called for each item, in the order in which the checkpoint stores the items. This need
-     * not be the order of the inserts. The arguments are borrowed until the callback returns;
-     * probability and weight are 0. NULL: items are not read. */
+    /* Called for each item, in the order in which the checkpoint stores the items. This order
+     * can differ from the order of the inserts. The arguments are borrowed until the callback
+     * returns; probability and weight are 0. NULL: items are not read. */
     void (*on_item)(void *ctx, const char *table, const rp_sample *item);
     void *ctx;
 } rp_data_dump_options;
 
 /* Reads a checkpoint, one item at a time, without the changes in the journal.
- * RP_NOT_FOUND (no such directory, checkpoint or table), RP_CORRUPT (the text names file,
- * offset and reason; the items passed to on_item before are valid), RP_UNAVAILABLE,
- * RP_NO_RESOURCE. */
+ * Errors: RP_NOT_FOUND (no such directory, checkpoint or table), RP_CORRUPT (the text names the
+ * file, the offset and the reason; the items passed to on_item before the error are valid),
+ * RP_UNAVAILABLE, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_data_dump(const rp_data_dump_options *options, rp_error *err);
 
 /* Zero-initialise it; fields marked * must be set. */
@@ -134,19 +137,20 @@ typedef struct rp_data_moved {
 } rp_data_moved;
 
 /* Each of the following calls loads all data into memory, then writes one checkpoint. `out` may
- * be NULL. RP_EXISTS (the new data directory is not empty, or the new folder for dm-reverb
- * exists), RP_NOT_FOUND, RP_CORRUPT (the text names file, offset and reason), RP_PRECONDITION,
- * RP_UNAVAILABLE, RP_NO_RESOURCE. */
+ * be NULL. dm-reverb is DeepMind's Reverb. Errors: RP_EXISTS (the new data directory is not
+ * empty, or the new folder for dm-reverb exists), RP_NOT_FOUND, RP_CORRUPT (the text names the
+ * file, the offset and the reason), RP_PRECONDITION, RP_UNAVAILABLE, RP_NO_RESOURCE. */
 
 /* Writes all readable data of a damaged data directory to a new one. */
 RP_API RP_NODISCARD rp_status rp_data_salvage(const rp_data_move_options *options,
                                               rp_data_moved *out, rp_error *err);
-/* Imports a checkpoint of dm-reverb to a new data directory. `from` is the checkpoint, or
- * the root folder of several checkpoints, of which the newest complete one is imported. */
+/* Imports a checkpoint of dm-reverb to a new data directory. `from` is the folder of the
+ * checkpoint, or the root folder of several checkpoints. Of several checkpoints the call
+ * imports the newest complete one. */
 RP_API RP_NODISCARD rp_status rp_data_from_reverb(const rp_data_move_options *options,
                                                   rp_data_moved *out, rp_error *err);
-/* Exports a data directory, with the changes in its journal, as a checkpoint that dm-reverb
- * loads: a new folder below the root `to`. */
+/* Exports a data directory, with the changes in its journal, as a checkpoint that dm-reverb can
+ * load. The checkpoint is a new folder in the root folder `to`. */
 RP_API RP_NODISCARD rp_status rp_data_to_reverb(const rp_data_move_options *options,
                                                 rp_data_moved *out, rp_error *err);
 

@@ -2,9 +2,10 @@
 /* Durability: a store that survives its process.
  *
  * An rp_durable connects a store with a data directory. rp_durable_open() loads the directory
- * into the store. From then on the rp_durable writes checkpoints of the store and, in the modes
- * interval and sync, a journal: every change between two checkpoints. The mode decides which
- * acknowledged changes a crash can lose:
+ * into the store. From then on the rp_durable writes checkpoints of the store. In the modes
+ * interval and sync it also writes a journal, which is a log of every change after a
+ * checkpoint. A change is acknowledged when the call that makes it returns, or when a server
+ * confirms it. The mode decides which acknowledged changes a crash can lose:
  *
  *   mode                    an acknowledged         lost if the process     lost if the power
  *                           change is               is killed               fails
@@ -13,8 +14,8 @@
  *   RP_DURABLE_SYNC         on stable storage       nothing                 nothing
  *
  * A checkpoint contains all tables as of one instant. Tables are locked only for that instant.
- * Data that is already on disk is not written again. One process at a time may use a directory.
- * Any thread may make any call. */
+ * A checkpoint does not write data again that is already on disk. One process at a time can use
+ * a directory. Any thread may make any call. */
 #ifndef REPRISE_DURABLE_H
 #define REPRISE_DURABLE_H
 
@@ -41,7 +42,8 @@ typedef struct rp_durable_progress {
 /* A checkpoint that was written. */
 typedef struct rp_durable_written {
     uint64_t number, bytes;
-    int64_t took_ns, pause_ns; /* how long it took, and how long changes were stopped */
+    int64_t took_ns, pause_ns; /* how long the checkpoint took, and for how long changes had to
+                                  wait */
 } rp_durable_written;
 
 /* Zero-initialise it; fields marked * must be set. */
@@ -49,31 +51,34 @@ typedef struct rp_durable_options {
     const char *directory; /* * created if it does not exist */
     rp_durability mode;
     int64_t interval_ns;    /* time between syncs of the journal; 0: 100 ms */
-    int64_t period_ns;      /* time between checkpoints; 0: 300 s; RP_FOREVER: on demand only */
+    int64_t period_ns;      /* time between checkpoints; 0: 300 s; RP_FOREVER: only on demand */
     int32_t keep;           /* number of checkpoints to keep; 0: 3 */
-    uint64_t segment_bytes; /* size of a segment file, at most 2 GiB; 0: 256 MiB. A size over
-                               1/64 of the file system is reduced to that, but not below
-                               1 MiB */
-    /* If > 0, the store has a disk tier. Tables take at most this many bytes of memory, as
-     * rp_trajectory_cost() counts them. Chunks that do not fit are on disk until they are
-     * sampled. An eighth of max_memory is a cache of chunks that were read back. Items, and
-     * chunks below 1 KiB, are never moved to disk. If they fill max_memory, the store's budget
-     * policy applies, as with max_bytes. Rollouts may take additional memory: a third of
-     * max_memory, or a third of the store's max_bytes if that is set and is smaller. 0: all
-     * chunks are in memory. */
+    uint64_t segment_bytes; /* size of a segment, a file of chunks and items; at most 2 GiB; 0:
+                               256 MiB. A size over 1/64 of the file system is reduced to this
+                               share, but not below 1 MiB */
+    /* 0: all chunks are in memory. If > 0, the store has a disk tier: its tables take at most
+     * this many bytes of memory, as rp_trajectory_cost() counts them, and chunks that do not
+     * fit are on disk only, until they are sampled. An eighth of max_memory is a cache of
+     * chunks that were read back from disk. Items, and chunks below 1 KiB, always stay in
+     * memory. If these fill max_memory, the store's budget policy (rp_budget_policy) applies,
+     * as with max_bytes. Rollouts (rollouts.h) can take additional memory: a third of
+     * max_memory, or a third of the store's max_bytes if max_bytes is set and smaller. */
     uint64_t max_memory;
     uint64_t run_bytes; /* the most bytes of all runs (reprise/runs.h). rp_durable_open() sets
-                           this limit before it loads the saved runs, so it bounds them too. 0:
-                           keep the limit of the store, at first 64 MiB. A server that starts
-                           replaces the limit by its own */
+                           this limit before it loads the saved runs, so the limit bounds these
+                           too. 0: keeps the limit of the store, which is 64 MiB in a new store.
+                           A server that starts replaces the limit by its own
+                           (rp_server_limits.run_bytes) */
     bool checkpoint_at_end; /* rp_durable_close() writes a last checkpoint */
-    bool salvage;           /* if data is damaged, load the readable part and report the rest */
-    bool accept_changes;    /* accept saved tables with other selectors than in the store */
+    bool salvage;           /* if data is damaged, load the readable part and report the rest to
+                               on_event */
+    bool accept_changes;    /* accept saved tables whose selectors differ from those in the
+                               store; the store's selectors apply */
     /* Called at least once a second, on the thread that does the work. May be NULL. */
     void (*on_progress)(void *ctx, const rp_durable_progress *progress);
     /* Called with a text for an operator. `degraded` is true if something failed, such as a
-     * checkpoint or a write to the journal. It is false if this works again, or if the text is
-     * only a notice. May be NULL. */
+     * checkpoint or a write to the journal. `degraded` is false if this operation works again,
+     * or if the text is only a notice. May be NULL. */
     void (*on_event)(void *ctx, bool degraded, const char *text);
     /* Called after each checkpoint, also in rp_durable_open() and rp_durable_close(), on the
      * thread that wrote it. `written` is valid during the call. May be NULL. */
@@ -81,30 +86,35 @@ typedef struct rp_durable_options {
     void *ctx;
 } rp_durable_options;
 
-/* Loads the directory into `store`, and starts the threads of the mode. No item may have been
- * inserted into the tables of `store` before, and no other thread may use them during the call.
- * Creates saved tables that the store does not have. A saved table that the store has must have
- * the same signature there and, without accept_changes, the same selectors. The table gets all
- * other options as saved; if its own max_size is larger than the saved one, the table keeps its
- * own. The store is borrowed and must outlive the rp_durable.
- * RP_INVALID, RP_PRECONDITION (the store has an rp_durable already, whose directory the text
- * names; another process uses the directory; a newer format; tables that differ, which the text
- * names), RP_CORRUPT (the text names file, offset and reason; damaged files may have been moved
- * to quarantine, and nothing else on disk was changed), RP_NO_RESOURCE, RP_UNAVAILABLE. */
+/* Loads the directory into `store`, and starts the threads of the mode. The tables of `store`
+ * must never have had an item, and no other thread may use them during the call. The store is
+ * borrowed and must outlive the rp_durable.
+ *
+ * The call creates saved tables that the store does not have. If the store already has a table
+ * with the name of a saved table, both must have the same signature and, without
+ * accept_changes, the same selectors. The store's table keeps its own selectors, and its own
+ * max_size if that is larger than the saved one. It gets all other options as saved.
+ *
+ * Errors: RP_INVALID, RP_PRECONDITION (the store has an rp_durable already, whose directory the
+ * text names; another process uses the directory; a newer format; tables that differ, which the
+ * text names), RP_CORRUPT (the text names the file, the offset and the reason; the call can
+ * have moved damaged files to the folder quarantine, and has changed nothing else on disk),
+ * RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_API RP_NODISCARD rp_status rp_durable_open(const rp_durable_options *options,
                                               rp_store *store, rp_durable **out, rp_error *err);
 
-/* Writes a last checkpoint if checkpoint_at_end is set, syncs and seals the journal, and frees
- * `durable`, whatever the status. Returns the status of the first write that failed. The caller
- * must call it before the store is freed, when no thread uses `durable` any more. NULL is fine.
- */
+/* Writes a last checkpoint if checkpoint_at_end is set, syncs and closes the journal, and frees
+ * `durable`, even if one of these steps fails. Returns the status of the first step that
+ * failed. The caller must make this call before it frees the store, when no thread uses
+ * `durable` any more. NULL is fine. */
 RP_API RP_NODISCARD rp_status rp_durable_close(rp_durable *durable, rp_error *err);
 
-/* Requests a checkpoint, and waits until it is complete. It contains all changes of tables and
- * rollouts that were made before this call, so a checkpoint that is already being written does
- * not count. `path` (may be NULL, `path_bytes` long) gets the absolute path of its manifest.
- * RP_NO_RESOURCE (disk full), RP_UNAVAILABLE, RP_DEADLINE and RP_CANCELLED (the checkpoint is
- * written all the same). */
+/* Requests a checkpoint, and waits until it is complete. The checkpoint contains all changes of
+ * tables and rollouts that were made before this call. So if a checkpoint is already being
+ * written, the call waits for the next one. `path` (may be NULL) has room for path_bytes bytes
+ * and gets the absolute path of the checkpoint's manifest, its main file.
+ * Errors: RP_NO_RESOURCE (disk full), RP_UNAVAILABLE, RP_DEADLINE and RP_CANCELLED (after these
+ * two, the checkpoint is still written). */
 RP_API RP_NODISCARD rp_status rp_durable_checkpoint(rp_durable *durable, rp_wait wait,
                                                     char *path, size_t path_bytes,
                                                     rp_error *err);
@@ -122,17 +132,17 @@ typedef struct rp_durable_info {
     uint64_t last_checkpoint_bytes; /* bytes written for the latest checkpoint */
     uint64_t lsn, safe_lsn; /* number of the last change in the journal; number of the last
                                change that is as safe as the mode promises */
-    /* Bytes in memory that are to be written to the journal, and their bound: at the bound,
-     * changes wait. */
+    /* Bytes that wait in memory to be written to the journal, and the bound of this number. At
+     * the bound, changes wait. */
     uint64_t backlog_bytes, max_backlog_bytes;
-    uint64_t segments, disk_bytes, live_bytes; /* number of segment files; their bytes; how many
-                                                  of these bytes are in use */
+    uint64_t segments, disk_bytes, live_bytes; /* number of segments; their bytes; how many of
+                                                  these bytes are in use */
     /* Results of rp_durable_open(): the number of items of all tables, including those from the
-     * journal; of journal records that were applied; of bytes cut off at the end of the
-     * journal. */
+     * journal; the number of journal records that were applied; the number of bytes cut off at
+     * the end of the journal because they were incomplete. */
     uint64_t recovered_items, recovered_records, torn_bytes;
-    /* Disk tier: bytes of chunks in memory; bytes of chunks on disk only; number and bytes of
-     * the chunks read back. */
+    /* Of the disk tier (max_memory): bytes of chunks in memory; bytes of chunks on disk only;
+     * number and bytes of the chunks read back from disk. */
     uint64_t resident_bytes, spilled_bytes, loads, load_bytes;
     uint64_t load_hits; /* chunks on disk that a sample found in the tier's read cache */
     rp_durable_progress progress; /* of the running operation; if none runs, `what` is NULL */

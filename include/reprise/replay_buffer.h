@@ -3,8 +3,8 @@
  *
  * A row is one transition. Each of its columns (an observation, an action, a reward, ...) has a
  * fixed size in bytes, and the buffer does not interpret the bytes. When the ring is full, a
- * new row overwrites the oldest. A call takes a batch of rows, which is faster than one call
- * per row.
+ * new row overwrites the oldest row. A call takes a batch of rows, which is faster than one
+ * call per row.
  *
  * Rows are numbered: the first row ever added is 0, the next 1, and so on. A number is never
  * used again, so an update of a row that has been overwritten is recognised and ignored.
@@ -13,18 +13,19 @@
  * epsilon)^alpha (Schaul et al., 2016, equation 1). With alpha 0 all rows are equally likely,
  * and the buffer has no priorities.
  *
- * Columns may share frames. The value of a column may consist of `frame_count` frames of equal
- * size: several frames, such as a stack of images, or a single one. Then the buffer stores each
- * distinct frame once, even if several rows and several columns with this frame size contain
- * it. For example, the next observation of a row is the observation of the row after it, and
- * consecutive stacks of four frames have three in common. The caller need not say where
- * episodes start or which environment a row is from: frames are compared byte by byte with
- * those added shortly before, and the buffer returns exactly the bytes that were added. A frame
- * that is new is divided into at most 64 pieces, of some 600 bytes if the frame is not larger
- * than 36 KiB. Pieces are compared and shared like frames, so frames with the same background
- * share the pieces of this background.
+ * Columns can share frames. If a column has a `frame_count` above 0, its value consists of this
+ * number of frames of equal size: one image, or a stack of images, for example. The buffer
+ * stores each distinct frame once, even if several rows contain it, or several columns with
+ * this frame size. For example, the next observation of a row is the observation of the row
+ * after it, and consecutive stacks of four frames have three frames in common. The caller need
+ * not say where episodes start or which environment a row is from: the buffer compares each
+ * frame byte by byte with those added shortly before. Reading a row returns exactly the bytes
+ * that were added. A new frame is divided into at most 64 pieces, of about 600 bytes each if
+ * the frame has at most 36 KiB. The buffer compares and shares pieces like frames, so frames
+ * with the same background share the pieces of this background.
  *
- * NULL where it is not allowed, for options, rows or output arrays, is RP_INVALID.
+ * A call returns RP_INVALID if its options, rows or output arrays are NULL although the comment
+ * on the call does not allow this.
  *
  * Every call is safe from any thread. A buffer has one lock, which is held while rows are
  * copied in or out. */
@@ -37,13 +38,13 @@ RP_BEGIN_DECLS
 
 enum {
     RP_REPLAY_MAX_COLUMNS = 256,
-    RP_REPLAY_MAX_FRAMES = 256, /* of all columns of a row together */
+    RP_REPLAY_MAX_FRAMES = 256, /* the most frames of a row, over all its columns */
 };
 
 typedef struct rp_replay_column {
     const char *name;     /* for error texts; copied, cut at 63 bytes; may be NULL */
     size_t bytes;         /* size in one row, >= 1 */
-    uint32_t frame_count; /* 0: no frames are shared; else the number of frames in a value */
+    uint32_t frame_count; /* number of frames in a value; 0: the column shares no frames */
 } rp_replay_column;
 
 typedef struct rp_replay_options {
@@ -52,7 +53,7 @@ typedef struct rp_replay_options {
     size_t column_count;
     double alpha;     /* >= 0; 0: uniform */
     double epsilon;   /* >= 0; added to every priority */
-    uint64_t seed;    /* same seed and same calls: same draws, on every machine */
+    uint64_t seed;    /* the same seed and calls give the same draws on every machine */
     bool preallocate; /* allocate the memory of all rows now, so that adding a row never waits
                          for new pages. Memory for frames is not allocated in advance */
 } rp_replay_options;
@@ -62,7 +63,7 @@ typedef struct rp_replay_buffer rp_replay_buffer;
 /* Makes an empty buffer. Memory for rows is allocated as they are added, unless `preallocate`
  * is set; the sum tree, 9 bytes per row, is allocated now. Returns owned: free it with
  * rp_replay_buffer_free().
- * RP_INVALID, RP_NO_RESOURCE. */
+ * Errors: RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_new(const rp_allocator *alloc,
                                                    const rp_replay_options *options,
                                                    rp_replay_buffer **out, rp_error *err);
@@ -76,13 +77,14 @@ RP_API uint64_t rp_replay_buffer_added(rp_replay_buffer *buffer);
 /* Returns the bytes of memory that the buffer holds. */
 RP_API size_t rp_replay_buffer_memory(rp_replay_buffer *buffer);
 
-/* Adds `count` rows. columns[c] holds `count` values of column c, one after another.
- * `priorities` are finite and >= 0; NULL: each row gets the largest priority given so far, 1 at
- * first. If `count` is larger than the capacity, only the last rows are stored.
+/* Adds `count` rows. columns[c] holds `count` values of column c, one after another. Priorities
+ * must be finite and >= 0. If `priorities` is NULL, each row gets the largest priority that was
+ * given so far, at first 1. If `count` is larger than the capacity, only the last rows are
+ * stored.
  *
- * RP_INVALID (a priority, or a column that is NULL; nothing was added), RP_NO_RESOURCE (the
- * rows before the failed allocation have been added: compare rp_replay_buffer_added() before
- * and after the call). */
+ * Errors: RP_INVALID (a bad priority, or a column that is NULL; nothing was added),
+ * RP_NO_RESOURCE (the rows before the failed allocation have been added: compare
+ * rp_replay_buffer_added() before and after the call). */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_add(rp_replay_buffer *buffer,
                                                    const void *const *columns, size_t count,
                                                    const double *priorities, rp_error *err);
@@ -91,31 +93,32 @@ RP_API RP_NODISCARD rp_status rp_replay_buffer_add(rp_replay_buffer *buffer,
 typedef struct rp_replay_sample {
     void *const *columns;  /* columns[c]: room for `count` values, or NULL */
     int64_t *indices;      /* numbers of the rows */
-    double *probabilities; /* of each row in this draw */
+    double *probabilities; /* probability of each row in this draw */
     float *weights;        /* importance weights, scaled so that the largest is 1 */
 } rp_replay_sample;
 
 /* Draws `count` rows, independently and with replacement, and copies them out. The importance
  * weight of a row with probability p is (p / p_min)^-beta, where p_min is the smallest
  * probability in the batch. This is equation 2 of Schaul et al., scaled so that the largest
- * weight is 1. beta is finite and >= 0. RP_PRECONDITION (the buffer is empty), RP_INVALID
- * (beta), RP_NO_RESOURCE. */
+ * weight is 1. beta must be finite and >= 0. Errors: RP_PRECONDITION (the buffer is empty),
+ * RP_INVALID (a bad beta), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_sample(rp_replay_buffer *buffer, size_t count,
                                                       double beta, const rp_replay_sample *out,
                                                       rp_error *err);
 
-/* Sets the priorities of rows. If an index is given twice, its last priority counts. Rows that
- * have been overwritten are skipped. `*updated` (may be NULL) gets the number of indices that
- * were not skipped. RP_INVALID (a priority that is negative or not finite, an index not yet
- * used), RP_PRECONDITION (a uniform buffer): nothing was changed. */
+/* Sets the priorities of rows. An index is the number of a row. If an index is given twice, its
+ * last priority counts. Rows that have been overwritten are skipped. `*updated` (`updated` may
+ * be NULL) gets the number of indices that were not skipped. Errors, after which nothing has
+ * changed: RP_INVALID (a priority that is negative or not finite, an index not yet used),
+ * RP_PRECONDITION (a buffer with alpha 0, which has no priorities). */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_update(rp_replay_buffer *buffer,
                                                       const int64_t *indices,
                                                       const double *priorities, size_t count,
                                                       size_t *updated, rp_error *err);
 
 /* Copies out the rows `first` .. `first + count - 1` and, if `weights` is not NULL, their
- * weights ((priority + epsilon)^alpha; 1 in a uniform buffer). columns[c] may be NULL.
- * RP_NOT_FOUND (a row is no longer in the buffer, or not yet). */
+ * weights: (priority + epsilon)^alpha, or 1 if alpha is 0. columns[c] may be NULL. Errors:
+ * RP_NOT_FOUND (a row was overwritten or has not been added yet). */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_read(rp_replay_buffer *buffer, uint64_t first,
                                                     size_t count, void *const *columns,
                                                     double *weights, rp_error *err);
@@ -124,8 +127,9 @@ RP_API RP_NODISCARD rp_status rp_replay_buffer_read(rp_replay_buffer *buffer, ui
 RP_API void rp_replay_buffer_clear(rp_replay_buffer *buffer);
 
 /* The state of a buffer besides its rows. To save a buffer, read its rows and its state. To
- * restore it, first replace the saved `next` by the number of the oldest saved row, and set
- * this state. Then put the rows back: later calls give the same results as on the original. */
+ * restore the buffer, first replace the saved `next` by the number of the oldest saved row, and
+ * set the state. Then put the rows back with rp_replay_buffer_put_back(). Later calls on the
+ * restored buffer give the same results as on the original. */
 typedef struct rp_replay_state {
     uint64_t next;           /* number of the next row to be added or put back */
     double largest_priority; /* assigned to rows that are added without a priority */
@@ -135,13 +139,13 @@ typedef struct rp_replay_state {
 RP_API void rp_replay_buffer_state(rp_replay_buffer *buffer, rp_replay_state *state);
 
 /* Removes all rows and sets the state.
- * RP_INVALID (a priority that is negative or not finite, an all-zero generator). */
+ * Errors: RP_INVALID (`largest_priority` is negative or not finite, or `rng` is all zero). */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_set_state(rp_replay_buffer *buffer,
                                                          const rp_replay_state *state,
                                                          rp_error *err);
 
-/* Adds rows like rp_replay_buffer_add(), with the weights from rp_replay_buffer_read() instead
- * of priorities. Weights must be positive and finite. */
+/* Adds rows like rp_replay_buffer_add(), with the weights that rp_replay_buffer_read() gave
+ * instead of priorities. Weights must be positive and finite. */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_put_back(rp_replay_buffer *buffer,
                                                         const void *const *columns,
                                                         size_t count, const double *weights,

@@ -7,7 +7,7 @@
  *   table_options.h  selectors, rate limiter and bounds of a table
  *   table.h          insert, sample, update and delete items; wait, and ask why a call waits
  *   trajectory.h     the data of an item; decode and stack it
- *   extension.h      callbacks that get the inserts, samples, ... of a table
+ * extension.h callbacks that get events: inserts, samples, ... of a table
  *   durable.h        a store that survives its process: checkpoints and a journal
  *   data.h           data directories at rest: verify, dump, salvage, convert
  *   server.h         a server for the tables of a store
@@ -41,10 +41,10 @@
  *   printable.h  text from peers and files, made safe to print
  *   version.h    the version of the library
  *
- * NULL: a call that returns rp_status returns RP_INVALID, with a text, if a struct of options
- * or arguments, a name, or an array with a count above 0 is NULL although its header does not
- * say that it may be. So do the functions that make an object if the store or client that it is
- * for is NULL. Calls do not check the object that they are called on, nor the pointers to
+ * NULL: a call that returns rp_status returns RP_INVALID, with a text, if one of these
+ * arguments is NULL although the comment on the call does not allow it: a struct of options or
+ * arguments, a name, an array with a count above 0, or the store or client for which the call
+ * makes an object. Calls do not check the object on which they are called, nor the pointers to
  * single results. Functions that free or drop an object accept NULL.
  *
  * examples/overlapping.c is the shortest complete program. examples/actor_learner.c is the

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rollouts: a buffer for training language models with reinforcement learning.
+/* Rollouts: buffers for training language models with reinforcement learning. docs/rollouts.md
+ * describes the operations, and rollout_calls.h has the calls.
  *
- * "Rollouts" with a name are one such buffer. A group is a number of items that belong
- * together, such as the completions of one prompt. A group is drawn, evicted and counted as a
- * whole. An item has columns: named tensors of any length. Some columns exist when the item is
- * put (token ids), others are added later (rewards, advantages).
+ * "Rollouts" with a name are one such buffer, which holds groups. A group is a number of items
+ * that belong together, such as the completions of one prompt. A group is drawn, evicted and
+ * counted as a whole. An item has columns: named tensors of any length. Some columns exist when
+ * a producer puts the item into its group (token ids); others are added later (rewards,
+ * advantages).
  *
- * A consumer is a named reader, such as a trainer. It draws each group at least once, as soon
- * as all columns that the consumer needs are there. A draw leases its groups to the consumer
- * for a time. If the consumer acknowledges the lease, it has consumed the groups. If the lease
- * expires, the groups are drawn again. A group that all consumers have consumed is removed.
+ * A consumer is a named reader, such as a trainer. It draws each group at least once. A group
+ * is ready to be drawn when all its items have the columns that the consumer needs. A draw
+ * leases its groups to the consumer for a time: no other draw of this consumer gets them. If
+ * the consumer acknowledges the lease, it has consumed the groups. If the lease expires before
+ * that, the consumer draws the groups again. A group that all consumers have consumed is
+ * removed.
  *
- * The version counts the updates of the policy. Each item has the first and the last version
- * that generated it. The staleness of a group is the current version minus the oldest first
- * version of its items, at least 0.
+ * The version counts the updates of the policy, which is the model that generates the items.
+ * Each item has the first and the last version of the policy that generated it. The staleness
+ * of a group is the current version minus the lowest first version of its items, at least 0.
  *
- * A producer may reserve a group before it generates the items. The reservation counts against
- * all limits. It expires if the producer dies.
+ * A producer can reserve a group for a time before it generates the items. The reserved group
+ * counts against all limits. A group begins with its reservation or, without one, with its
+ * first put. If the reservation expires, for example because the producer died, the group is
+ * removed.
  *
  * Names are UTF-8 text of 1 to RP_ROLLOUT_NAME_BYTES bytes, without a zero byte. */
 #ifndef REPRISE_ROLLOUTS_H
@@ -32,12 +38,12 @@ enum {
     RP_ROLLOUT_COLUMNS = 256,         /* the most columns of an item */
     RP_ROLLOUT_ITEM_BYTES = 64 << 20, /* the most bytes of all columns of an item together. Also
                                          the largest number in the shape of a column */
-    /* The most bytes of a group, as rp_rollout_info.bytes counts them. A response with one such
-     * group has at most 64 MiB, the default message_bytes of a server. Clients accept more by
-     * default. */
+    /* The most bytes of a group, as rp_rollout_info.bytes counts them. A response with one
+     * group of this size has at most 64 MiB, the default message_bytes of a server. Clients
+     * accept larger responses by default. */
     RP_ROLLOUT_GROUP_BYTES = 60 << 20,
     RP_ROLLOUT_CONSUMERS = 16,       /* the most consumers */
-    RP_ROLLOUT_NEEDS = 64,           /* the most columns that a consumer needs */
+    RP_ROLLOUT_NEEDS = 64,           /* the most columns that one consumer can need */
     RP_ROLLOUT_MAX_GROUPS = 1 << 20, /* the largest max_groups */
     RP_ROLLOUT_DRAW_ITEMS = 1 << 16, /* the most items of a draw */
     RP_ROLLOUT_LEASES = 1 << 16,     /* the most leases at a time */
@@ -46,8 +52,9 @@ enum {
     RP_ROLLOUT_CURSORS = 16,
     RP_ROLLOUT_CURSOR_BYTES = 64 << 10, /* the most bytes of one cursor */
     RP_ROLLOUT_REMEMBERED = 8192,       /* the most removed groups, and the most acknowledged
-                                           leases, that are remembered */
-    RP_ROLLOUT_STALENESS_BUCKETS = 17,  /* staleness 0, 1, ... 15, and 16 or more */
+                                           leases, whose names or ids the rollouts remember */
+    RP_ROLLOUT_STALENESS_BUCKETS = 17,  /* of a histogram: staleness 0, 1, ... 15, and 16 or
+                                           more */
 };
 
 /* The largest version (the smallest is 0), and the longest time to live in nanoseconds (the
@@ -57,33 +64,34 @@ enum {
 /* The largest max_bytes. */
 #define RP_ROLLOUT_MOST_BYTES ((uint64_t)1 << 50)
 
-/* How staleness is bounded. */
+/* How the option max_staleness bounds the staleness of groups. */
 typedef enum rp_rollout_staleness {
-    /* A group whose staleness exceeds max_staleness is dropped. If such a group is leased, it
-     * stays until its last lease ends. If all consumers have acknowledged the group by then, it
-     * counts as acknowledged, not as stale. */
+    /* A group whose staleness exceeds max_staleness is dropped (removed as stale). If the group
+     * is leased, it is dropped when its last lease ends, unless all consumers have acknowledged
+     * it by then. A group that all consumers have acknowledged counts as acknowledged, not as
+     * stale. */
     RP_ROLLOUT_DROP = 0,
-    /* No group is dropped. groups_per_version bounds the staleness. */
+    /* No group is dropped. groups_per_version keeps new groups from beginning too early. */
     RP_ROLLOUT_WAIT = 1,
 } rp_rollout_staleness;
 
-/* What happens if a new group would exceed max_groups, or new columns would exceed max_bytes.
- */
+/* What happens if a new group would exceed max_groups, or new columns max_bytes. */
 typedef enum rp_rollout_full {
     RP_ROLLOUT_FULL_WAIT = 0,  /* the operation waits */
-    RP_ROLLOUT_FULL_EVICT = 1, /* the oldest groups that are not leased are removed. If that is
-                                  not enough, the operation waits */
+    RP_ROLLOUT_FULL_EVICT = 1, /* the operation removes the oldest groups that are not leased.
+                                  If that cannot make enough room, the operation removes none
+                                  and waits */
 } rp_rollout_full;
 
 /* The order in which a consumer draws groups. */
 typedef enum rp_rollout_order {
-    RP_ROLLOUT_FIFO = 0,     /* the group that became ready first */
-    RP_ROLLOUT_LIFO = 1,     /* the group that became ready last */
-    RP_ROLLOUT_FRESHEST = 2, /* the group with the smallest staleness; of equal ones, the first
-                                that became ready */
+    RP_ROLLOUT_FIFO = 0,     /* first the group that became ready first */
+    RP_ROLLOUT_LIFO = 1,     /* first the group that became ready last */
+    RP_ROLLOUT_FRESHEST = 2, /* first the group with the smallest staleness; of equal ones, the
+                                group that became ready first */
 } rp_rollout_order;
 
-/* A consumer draws the groups whose items all have these columns. */
+/* A consumer. It draws only groups whose items all have the columns in `columns`. */
 typedef struct rp_rollout_consumer {
     rp_string name; /* may be empty */
     const rp_string *columns;
@@ -95,30 +103,31 @@ typedef struct rp_rollout_options {
     uint32_t group_size;            /* number of items of a group; default 1 */
     int64_t max_staleness;          /* bound of the staleness of groups; default -1: no bound */
     rp_rollout_staleness staleness; /* default RP_ROLLOUT_DROP */
-    /* Bounds how many groups may begin before the next version. If this number is not 0, a
-     * group may begin only while
+    /* Bounds how many groups can begin before the next version. If groups_per_version is not 0,
+     * an operation that begins a group waits until
      *
      *   begun + 1 <= (max_staleness + version - first_version + 1) * groups_per_version,
      *
-     * where begun is the number of groups in the buffer, reserved ones included, plus the
-     * number of groups that all consumers have acknowledged. Groups that were dropped, evicted
-     * or aborted, or that expired, do not count. The asynchronous trainers AReaL and SkyRL have
-     * the same rule, "accepted + running <= (staleness + step) * batch", with steps counted
-     * from 1. If groups_per_version is not 0, max_staleness must be >= 0. With RP_ROLLOUT_WAIT
-     * and max_staleness >= 0, groups_per_version must not be 0. Default: 0. */
+     * where `version` is the current version, and `begun` is the number of groups in the
+     * buffer, reserved ones included, plus the number of groups that all consumers have
+     * acknowledged. Groups that were dropped, evicted or aborted, or that expired, do not
+     * count. The asynchronous trainers AReaL and SkyRL have the same rule, "accepted + running
+     * <= (staleness + step) * batch", with steps counted from 1.
+     *
+     * If groups_per_version is not 0, max_staleness must be >= 0. With RP_ROLLOUT_WAIT and
+     * max_staleness >= 0, groups_per_version must not be 0. Default: 0. */
     uint64_t groups_per_version;
-    int64_t
-        first_version;   /* the version at the beginning; cannot be changed later; default 0 */
-    uint64_t max_groups; /* the most groups, 1 to RP_ROLLOUT_MAX_GROUPS; default 65,536 */
-    /* A bound on the memory of all groups, as rp_rollout_info.bytes counts it. A group may
-     * begin only if all groups then take at most 3/4 of max_bytes. The last quarter is reserved
-     * for completing groups that have begun. The store bounds the sum of max_bytes of its
-     * rollouts (rp_store_options). Default: 1 GiB. */
+    int64_t first_version; /* the version of new rollouts; cannot be changed later; default 0 */
+    uint64_t max_groups;   /* the most groups, 1 to RP_ROLLOUT_MAX_GROUPS; default 65,536 */
+    /* A bound on the memory of all groups, as rp_rollout_info.bytes counts it. A new group
+     * begins only if all groups, including the new one, take at most 3/4 of max_bytes. The last
+     * quarter is reserved for completing groups that have begun. A store bounds the sum of
+     * max_bytes over all its rollouts (rp_store_options.max_bytes). Default: 1 GiB. */
     uint64_t max_bytes;
     rp_rollout_full full;   /* default RP_ROLLOUT_FULL_WAIT */
     rp_rollout_order order; /* default RP_ROLLOUT_FIFO */
-    /* If consumer_count is 0, there is one consumer, with an empty name, that needs no column.
-     */
+    /* If consumer_count is 0, there is one consumer, with an empty name, and it needs no
+     * column. */
     const rp_rollout_consumer *consumers;
     size_t consumer_count;
 } rp_rollout_options;
@@ -131,19 +140,19 @@ typedef struct rp_rollout_column {
     rp_tensor tensor;
 } rp_rollout_column;
 
-/* An item. Its columns are in the order of their names, which are compared as bytes. */
+/* An item. Its columns are sorted by name; names are compared as bytes. */
 typedef struct rp_rollout_item {
     const rp_rollout_column *columns;
     size_t column_count;
     int64_t first_version, last_version;
 } rp_rollout_item;
 
-/* What has become of a group. */
+/* The state of a group: one that exists (RESERVED to LEASED), or one that was removed. */
 typedef enum rp_rollout_fate {
     RP_ROLLOUT_UNKNOWN = 0, /* no such group, or it was removed too long ago */
     RP_ROLLOUT_RESERVED = 1,
-    RP_ROLLOUT_PARTIAL = 2,  /* some items are there */
-    RP_ROLLOUT_COMPLETE = 3, /* all items are there, and the group is not leased */
+    RP_ROLLOUT_PARTIAL = 2,  /* the group has some of its items */
+    RP_ROLLOUT_COMPLETE = 3, /* the group has all its items, and is not leased */
     RP_ROLLOUT_LEASED = 4,
     RP_ROLLOUT_ACKNOWLEDGED = 5, /* removed: all consumers have acknowledged it */
     RP_ROLLOUT_STALE = 6,        /* removed: its staleness exceeded max_staleness */
@@ -155,15 +164,16 @@ typedef enum rp_rollout_fate {
 /* Returns the name of a fate, such as "leased", or "unknown" for any other number. Static. */
 RP_API const char *rp_rollout_fate_name(rp_rollout_fate fate);
 
-/* Why an operation has to wait: the limit that it would exceed. Each comment names the option
- * or constant with the limit, then what `have`, `need` and `bound` of rp_rollout_waiting count.
- */
+/* Why an operation has to wait: the limit that it would exceed. Each comment first names the
+ * option or constant with the limit. After the colon it names what `have`, `need` and `bound`
+ * of rp_rollout_waiting count. */
 typedef enum rp_rollout_limit {
     RP_ROLLOUT_NO_LIMIT = 0,
     RP_ROLLOUT_BY_VERSION = 1, /* groups_per_version: groups that have begun */
     RP_ROLLOUT_BY_GROUPS = 2,  /* max_groups: groups in the buffer */
     RP_ROLLOUT_BY_BYTES = 3,   /* max_bytes: bytes */
-    RP_ROLLOUT_BY_READY = 4,   /* a draw: `have` groups are ready, and the draw needs `bound` */
+    RP_ROLLOUT_BY_READY = 4,   /* min_groups of a draw: groups that are ready. The draw needs
+                                  `bound` */
     RP_ROLLOUT_BY_LEASES = 5,  /* RP_ROLLOUT_LEASES: leases */
 } rp_rollout_limit;
 
@@ -171,34 +181,34 @@ typedef struct rp_rollout_waiting {
     rp_rollout_limit limit;
     uint64_t have, need, bound; /* the number now, the number to be added, the limit */
     int64_t version;            /* the current version */
-    int64_t needs_version;      /* RP_ROLLOUT_BY_VERSION: the version at which the group may
-                                   begin; else `version` */
+    int64_t needs_version;      /* for RP_ROLLOUT_BY_VERSION: the version from which on the
+                                   group can begin; else `version` */
 } rp_rollout_waiting;
 
 typedef struct rp_rollout_consumer_info {
     char name[RP_ROLLOUT_NAME_BYTES + 1];
     uint64_t waiting; /* groups that the consumer cannot draw yet */
     uint64_t ready;   /* groups that the consumer can draw */
-    uint64_t leased;  /* groups that the consumer has leased */
-    uint64_t done;    /* groups in the buffer that the consumer has acknowledged */
-    /* Numbers of groups since the beginning. `drawn` counts each draw of a group, even if its
-     * lease was released or expired, or if no client received the group. */
+    uint64_t leased;  /* groups that are leased to the consumer */
+    uint64_t done;    /* groups still in the buffer that the consumer has acknowledged */
+    /* Numbers of groups since the rollouts were created. `drawn` counts each draw of a group,
+     * even if its lease was released or expired, or if no client received the group. */
     uint64_t drawn, acknowledged;
 } rp_rollout_consumer_info;
 
-/* A copy of the state of rollouts. The counts from `acknowledged` on are since the beginning.
- */
+/* A copy of the state of rollouts. `acknowledged` and all counts after it are numbers since the
+ * rollouts were created. */
 typedef struct rp_rollout_info {
     int64_t version;
     uint64_t groups; /* the sum of the next four fields */
     uint64_t reserved, partial, complete, leased;
     uint64_t items, leases;
     /* The memory of all groups. A group counts 1,024 bytes, plus 64 for each consumer and 16
-     * for each item that it may have. An item counts 128. A column counts 256, plus the bytes
-     * of its name and of its tensor. */
+     * for each of its group_size items. An item that was put counts 128 bytes more. A column
+     * counts 256, plus the bytes of its name and of its tensor. */
     uint64_t bytes;
     uint64_t begun;     /* groups + acknowledged, the number that groups_per_version bounds */
-    uint64_t may_begin; /* the present bound of `begun`; UINT64_MAX: none */
+    uint64_t may_begin; /* the present upper bound of `begun`; UINT64_MAX: none */
     uint64_t acknowledged;            /* groups that all consumers have acknowledged */
     uint64_t stale, evicted, aborted; /* groups */
     uint64_t expired_reservations, expired_leases;
@@ -223,8 +233,8 @@ typedef struct rp_rollout_ragged {
 } rp_rollout_ragged;
 
 /* Computes the dtype, the shape and the size of a batch: the column `name` of `count` items.
- * RP_NOT_FOUND (an item has no such column), RP_INVALID (the dtypes or the shapes of the rows
- * of two items differ; the batch is too large). */
+ * Errors: RP_NOT_FOUND (an item has no such column), RP_INVALID (the dtypes or the shapes of
+ * the rows of two items differ; the batch is too large). */
 RP_API RP_NODISCARD rp_status rp_rollout_ragged_measure(const rp_rollout_item *const *items,
                                                         size_t count, rp_string name,
                                                         rp_rollout_ragged *out, rp_error *err);
@@ -235,11 +245,11 @@ RP_API void rp_rollout_ragged_fill(const rp_rollout_item *const *items, rp_strin
                                    const rp_rollout_ragged *ragged, void *values,
                                    int64_t *offsets);
 
-/* Divides `count` items, in their order, into batches. A batch takes as many of the next items
- * as have at most `budget` rows together. If the next item alone has more rows, the batch is
- * this item. `offsets` are those of a ragged batch. Writes the number of the first item of each
- * batch to `first`, followed by `count`: the caller provides room for count + 1 numbers.
- * Returns the number of batches. */
+/* Divides the `count` items of a ragged batch, in their order, into smaller batches. `offsets`
+ * are the offsets of the ragged batch. Each smaller batch takes as many of the next items as
+ * have at most `budget` rows together. An item that alone has more rows becomes a batch of its
+ * own. Writes the number of the first item of each batch to `first`, and then `count`: `first`
+ * needs room for up to count + 1 numbers. Returns the number of batches. */
 RP_API size_t rp_rollout_pack(const int64_t *offsets, size_t count, int64_t budget,
                               size_t *first);
 

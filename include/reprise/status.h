@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statuses, error messages, and the few macros every other header uses.
+/* Statuses, error texts, and the few macros that every other header uses.
  *
  * A call that can fail returns an rp_status. Its results go to out-parameters. If the call
- * fails, it does not write them; the comment on the call names any exception. Many calls also
- * take an `rp_error *err` as their last parameter: a buffer of the caller, to which a call that
- * fails writes the status and a text. The text names the object, the value and the bound. `err`
- * may be NULL.
+ * fails, it does not write the out-parameters; the comment on the call names any exception.
+ * Many calls also take an `rp_error *err` as their last parameter: a buffer of the caller, to
+ * which a call that fails writes the status and a text. The text names the object, the wrong
+ * value and the bound. `err` may be NULL.
  *
- * The comment on a call ends with the statuses that the call may return besides RP_OK. "Returns
- * owned" means that the caller must free the result. The caller must not free a result that is
- * "borrowed" or "static". A static result is valid for ever. */
+ * In the comment on a call, "Errors:" is followed by the statuses that the call can return
+ * besides RP_OK. "Returns owned" means that the caller must free the result. The caller must
+ * not free a result that is "borrowed" or "static". A static result is valid for ever. "May be
+ * NULL" and "NULL is fine" mean that the caller is allowed to pass NULL. */
 #ifndef REPRISE_STATUS_H
 #define REPRISE_STATUS_H
 
@@ -45,15 +46,15 @@ typedef enum rp_status {
     RP_CANCELLED = 1,        /* the object was closed, or the wait was cancelled */
     RP_INVALID = 3,          /* an argument is wrong; retrying cannot help */
     RP_DEADLINE = 4,         /* the deadline passed before the call was done */
-    RP_NOT_FOUND = 5,        /* no table, key or column of that name */
+    RP_NOT_FOUND = 5,        /* no such table, key, column, file or other object */
     RP_EXISTS = 6,           /* the name is taken */
-    RP_DENIED = 7,           /* the caller is known, but may not do this */
-    RP_NO_RESOURCE = 8,      /* out of memory, or over a configured limit */
+    RP_DENIED = 7,           /* the caller is known, but not allowed to do this */
+    RP_NO_RESOURCE = 8,      /* out of memory, or over a limit */
     RP_PRECONDITION = 9,     /* the object is in the wrong state for this call */
     RP_UNIMPLEMENTED = 12,   /* no such call, or not supported */
     RP_INTERNAL = 13,        /* a bug of the library */
-    RP_UNAVAILABLE = 14,     /* the peer is gone; retry with backoff */
-    RP_CORRUPT = 15,         /* bytes failed a checksum or a bound */
+    RP_UNAVAILABLE = 14,     /* the server or the disk cannot be used now; retry with backoff */
+    RP_CORRUPT = 15,         /* damaged data: a checksum or a bound is wrong */
     RP_UNAUTHENTICATED = 16, /* credentials are missing or wrong */
 } rp_status;
 

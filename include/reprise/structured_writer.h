@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A writer that creates items by patterns. A pattern says which of the latest steps become an
- * item, and when.
+/* A writer that creates items by patterns. A pattern says which rows of the latest steps become
+ * an item, and on which steps the writer creates this item. trajectory_writer.h explains steps,
+ * rows and chunks.
  *
- * This is Reverb's pattern language. After every append, of a whole step or a part of one, the
- * writer tries the patterns in the order given. A pattern creates at most one item for a step.
- * At the end of an episode the writer tries once more the patterns that have created no item
- * for the last step. A pattern that needs a missing row is skipped. Values of columns that no
- * pattern uses are not stored. */
+ * This is the pattern language of Reverb's structured writer. After every append, of a whole
+ * step or of a part of a step, the writer tries the patterns in the order given. A pattern
+ * creates at most one item for a step. At the end of an episode the writer tries once more the
+ * patterns that have created no item for the last step. The writer skips a pattern if one of
+ * its rows does not exist. Values of columns that no pattern uses are not stored. */
 #ifndef REPRISE_STRUCTURED_WRITER_H
 #define REPRISE_STRUCTURED_WRITER_H
 
@@ -28,15 +29,17 @@ typedef struct rp_pattern_node {
 } rp_pattern_node;
 
 typedef enum rp_condition_left {
-    RP_LEFT_STEP_INDEX = 0,      /* number of the latest step in its episode, from 0 */
-    RP_LEFT_STEPS_SINCE_APPLIED, /* steps since this pattern last created an item, also in an
-                                    earlier episode; before its first item, steps since the
-                                    writer was made. Steps without a value in a column that
-                                    some pattern uses are not counted */
-    RP_LEFT_BUFFER_LENGTH,       /* number of rows of the longest column */
-    RP_LEFT_IS_END_EPISODE,      /* 1 at the end of an episode; compares only with == 1 */
+    RP_LEFT_STEP_INDEX = 0,      /* number of the latest step within its episode, from 0 */
+    RP_LEFT_STEPS_SINCE_APPLIED, /* number of steps since this pattern last created an item,
+                                    even if that was in an earlier episode; before its first
+                                    item: since the writer was made. A step counts only if it
+                                    has a value in a column that some pattern uses */
+    RP_LEFT_BUFFER_LENGTH,       /* number of latest steps to which patterns can refer, at most
+                                    as many as the longest pattern needs */
+    RP_LEFT_IS_END_EPISODE,      /* 1 at the end of an episode, else 0; the only comparison
+                                    allowed is == 1 */
     RP_LEFT_DATA, /* the value of column `column` in the latest step, an integer or bool scalar.
-                     If there is no such value, the condition does not hold, even with
+                     If the step has no such value, the condition does not hold, even with
                      `inverse` */
 } rp_condition_left;
 
@@ -56,14 +59,15 @@ typedef struct rp_condition {
 
 typedef enum rp_priority_kind {
     RP_PRIORITY_CONSTANT = 0,
-    /* w * max|x| + (1 - w) * mean|x|, where w is max_priority_weight and x are the rows of the
-     * last node whose source is `column`. The rows must be float or integer scalars. */
+    /* The priority is w * max|x| + (1 - w) * mean|x|. w is max_priority_weight, and x are the
+     * rows of the last node whose source is `column`. These rows must be float or integer
+     * scalars. */
     RP_PRIORITY_TD_ERROR = 1,
 } rp_priority_kind;
 
 typedef struct rp_pattern_priority {
     rp_priority_kind kind;
-    double value; /* the constant */
+    double value; /* for RP_PRIORITY_CONSTANT; the other fields are for RP_PRIORITY_TD_ERROR */
     double max_priority_weight;
     uint32_t column;
 } rp_pattern_priority;
@@ -86,25 +90,27 @@ typedef struct rp_structured_writer_options {
     size_t max_items, max_bytes; /* as in rp_trajectory_writer_options */
 } rp_structured_writer_options;
 
-/* Creates a writer. Patterns are copied. Returns owned. RP_INVALID (with a text such as
+/* Creates a writer. Patterns are copied. Returns owned. Errors: RP_INVALID (with a text such as
  * "Invalid configuration at position i: ..."), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_structured_writer_new(
     rp_client *client, const rp_pattern *patterns, size_t count,
     const rp_structured_writer_options *options, rp_structured_writer **out, rp_error *err);
 RP_API void rp_structured_writer_free(rp_structured_writer *writer); /* NULL is fine */
 
-/* Appends like rp_trajectory_writer_append() and applies the patterns. RP_INVALID, and nothing
- * is appended, if a node and the signature of its table have different names for one column;
- * the first append waits at most a quarter of a second for the signatures. While the writer
- * holds max_items or max_bytes, the call waits before it appends; on RP_DEADLINE and
- * RP_CANCELLED nothing is appended. If an item cannot be created (RP_INVALID: a TD error is
- * NaN; RP_NO_RESOURCE), the step is still appended. */
+/* Appends like rp_trajectory_writer_append(), then tries the patterns. The first append waits
+ * at most a quarter of a second for the signatures of the patterns' tables. While the
+ * unconfirmed items have reached max_items or max_bytes, the call waits before it appends.
+ *
+ * Errors after which nothing is appended: RP_DEADLINE, RP_CANCELLED, RP_INVALID (also if a node
+ * and the signature of its table have different names for one column), RP_NO_RESOURCE. If an
+ * item cannot be created, the step is still appended, and the call returns RP_INVALID (a TD
+ * error is NaN) or RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_structured_writer_append(rp_structured_writer *writer,
                                                           const rp_value *values, size_t count,
                                                           uint32_t flags, rp_wait wait,
                                                           rp_error *err);
 
-/* These behave like the calls of a trajectory writer with the same names. */
+/* The following calls behave like the calls of a trajectory writer with the same names. */
 RP_API bool rp_structured_writer_is_open(const rp_structured_writer *writer);
 RP_API RP_NODISCARD rp_status rp_structured_writer_flush(rp_structured_writer *writer,
                                                          size_t leave, rp_wait wait,
@@ -112,24 +118,25 @@ RP_API RP_NODISCARD rp_status rp_structured_writer_flush(rp_structured_writer *w
 RP_API RP_NODISCARD rp_status rp_structured_writer_end_episode(rp_structured_writer *writer,
                                                                bool clear, rp_wait wait,
                                                                rp_error *err);
-/* Returns the number of unconfirmed items: those that freeing the writer now would drop. */
+/* Returns the number of unconfirmed items, which freeing the writer now would drop. */
 RP_API size_t rp_structured_writer_pending(const rp_structured_writer *writer);
 
 typedef struct rp_batch_writer rp_batch_writer;
 
-/* Creates a batch writer: one structured writer for each of `environments`. Returns owned.
- * RP_INVALID, RP_NO_RESOURCE. */
+/* Creates a batch writer, which has one structured writer for each of `environments`
+ * environments. Returns owned. Errors: RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_batch_writer_new(rp_client *client, size_t environments,
                                                   const rp_pattern *patterns, size_t count,
                                                   const rp_structured_writer_options *options,
                                                   rp_batch_writer **out, rp_error *err);
 RP_API void rp_batch_writer_free(rp_batch_writer *writer); /* NULL is fine */
 
-/* Appends a step of every environment: each tensor has one row for each environment. If ends[i]
- * is true (`ends` may be NULL), the episode of environment i ends with this step, and the
- * history of the environment is cleared, without a flush. The call first waits until no
- * environment holds max_items or max_bytes. If the append of an environment fails after that,
- * the text names the environment, and the environments before it have the step. */
+/* Appends one step of every environment. The first dimension of each tensor counts the
+ * environments. `ends` may be NULL. If ends[i] is true, the episode of environment i ends with
+ * this step, and the history of the environment is emptied, without a flush. The call first
+ * waits until the unconfirmed items of every environment are below max_items and max_bytes. If
+ * the append of an environment fails after that, the text names the environment, and only the
+ * environments before it have the step. */
 RP_API RP_NODISCARD rp_status rp_batch_writer_append(rp_batch_writer *writer,
                                                      const rp_value *values, size_t count,
                                                      const bool *ends, rp_wait wait,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of a table: selectors, a rate limiter and bounds. Some of them can be changed
- * later by rp_table_alter(). */
+/* The options of a table: selectors, a rate limiter and bounds. rp_table_alter() can change
+ * some of them later. */
 #ifndef REPRISE_TABLE_OPTIONS_H
 #define REPRISE_TABLE_OPTIONS_H
 
@@ -9,21 +9,23 @@
 RP_BEGIN_DECLS
 
 typedef enum rp_selector_kind {
-    RP_FIFO = 0,        /* the oldest */
-    RP_LIFO = 1,        /* the newest */
-    RP_UNIFORM = 2,     /* any, with equal probability */
-    RP_PRIORITIZED = 3, /* with probability proportional to priority^exponent */
-    RP_MIN_HEAP = 4,    /* the lowest priority; of equal ones the least recently set */
-    RP_MAX_HEAP = 5,    /* the highest priority; of equal ones the least recently set */
+    RP_FIFO = 0,        /* the item inserted first */
+    RP_LIFO = 1,        /* the item inserted last */
+    RP_UNIFORM = 2,     /* any item, with equal probability */
+    RP_PRIORITIZED = 3, /* any item, with probability proportional to priority^exponent */
+    RP_MIN_HEAP = 4,    /* the item with the lowest priority; of equal ones, the least recently
+                           set */
+    RP_MAX_HEAP = 5,    /* the item with the highest priority; of equal ones, the least recently
+                           set */
 } rp_selector_kind;
 
 /* The largest exponent of a selector; -RP_MAX_EXPONENT is the smallest. */
 #define RP_MAX_EXPONENT 100.0
 
-/* A selector: it picks the items that a table draws (its sampler) or evicts (its remover). Only
- * RP_PRIORITIZED uses `exponent`. The exponent may be negative: the remover of Ape-X has -0.4.
- * An item of priority 0 has weight 0 with any exponent. If all weights are 0, items are picked
- * uniformly. */
+/* A selector picks items of a table. Each table has two: the sampler picks the items to draw,
+ * and the remover the items to evict. Only RP_PRIORITIZED uses `exponent`. The exponent can be
+ * negative: in Ape-X, the remover has -0.4. An item of priority 0 has weight 0 with any
+ * exponent. If all weights are 0, items are picked uniformly. */
 typedef struct rp_selector_options {
     rp_selector_kind kind;
     double exponent;
@@ -33,18 +35,18 @@ typedef struct rp_selector_options {
  * other number. Static. */
 RP_API const char *rp_selector_name(rp_selector_kind kind);
 
-/* The rate limiter decides when inserts and samples may proceed. With I inserts, S samples and
- * D deletes so far:
+/* The rate limiter decides when inserts and samples proceed and when they wait. With I inserts,
+ * S samples and D deletes so far:
  *
- *   n samples may be drawn   if  I - D >= min_size
- *                            and I * samples_per_insert - S - n >= min_diff
- *   n items may be inserted  if  I + n - D <= min_size
- *                            or  (I + n) * samples_per_insert - S <= max_diff */
+ *   n samples proceed  if  I - D >= min_size
+ *                      and I * samples_per_insert - S - n >= min_diff
+ *   n inserts proceed  if  I + n - D <= min_size
+ *                      or  (I + n) * samples_per_insert - S <= max_diff */
 typedef struct rp_limiter_options {
     double samples_per_insert; /* RP_MIN_SAMPLES_PER_INSERT .. RP_MAX_SAMPLES_PER_INSERT */
     int64_t min_size;          /* >= 1 */
-    /* A min_diff below -RP_MAX_DIFF, or a max_diff above RP_MAX_DIFF, means no bound. Such
-     * values are -DBL_MAX and DBL_MAX, and infinities. */
+    /* A min_diff below -RP_MAX_DIFF, or a max_diff above RP_MAX_DIFF, means no bound: for
+     * example, -DBL_MAX and DBL_MAX, or an infinity. */
     double min_diff, max_diff;
 } rp_limiter_options;
 
@@ -60,9 +62,9 @@ RP_API rp_limiter_options rp_limiter_min_size(int64_t min_size);
 RP_API rp_limiter_options rp_limiter_ratio(double samples_per_insert, int64_t min_size,
                                            double error_buffer);
 
-/* The limiters of a queue (a table with the sampler RP_FIFO) and of a stack (RP_LIFO). If
- * max_times_sampled is 1, each item is sampled once, and at most `size` items wait to be
- * sampled. */
+/* The limiters of a queue (a table with the sampler RP_FIFO) and of a stack (RP_LIFO). Use them
+ * with max_times_sampled 1: then each item is sampled once, and the table has at most `size`
+ * items. */
 RP_API rp_limiter_options rp_limiter_queue(int64_t size);
 RP_API rp_limiter_options rp_limiter_stack(int64_t size);
 
@@ -74,20 +76,21 @@ typedef struct rp_table_options {
     const char *name; /* * unique in its store; copied */
     rp_selector_options sampler, remover;
     rp_limiter_options limiter; /* * */
-    /* * The most items, >= 1; a full table evicts by its remover. If the limiter's min_size is
-     * larger, which Reverb permits, samples wait until max_size is raised. */
+    /* * The most items, >= 1. A full table evicts items, chosen by its remover. If max_size is
+     * below the limiter's min_size, which Reverb permits, samples wait until max_size is
+     * raised. */
     int64_t max_size;
     /* The most bytes of the items, as rp_trajectory_cost() counts them, each chunk once. A full
-     * table evicts by its remover. 0: no limit. */
+     * table evicts items, chosen by its remover. 0: no limit. */
     uint64_t max_bytes;
-    /* An item is deleted when it has been sampled exactly this often. 0: no limit. */
+    /* An item is deleted when it has been sampled exactly this number of times. 0: no limit. */
     int32_t max_times_sampled;
-    bool soft_limit; /* items over max_size stay until rp_table_trim() */
+    bool soft_limit; /* items over max_size stay until rp_table_trim() or rp_store_trim() */
     /* The columns that items must have, or NULL. The table takes a reference. */
     rp_signature *signature;
-    const rp_extension *extensions; /* copied; owned by the table once it exists */
+    const rp_extension *extensions; /* copied; the table owns them once it exists */
     size_t extension_count;
-    uint64_t seed; /* of random choices; 0: from the store's seed and the table's name */
+    uint64_t seed; /* seed of random choices; 0: from the store's seed and the table's name */
 } rp_table_options;
 
 enum {
@@ -95,11 +98,13 @@ enum {
     RP_ALTER_MAX_BYTES = 2,
     RP_ALTER_MAX_TIMES_SAMPLED = 4,
     RP_ALTER_LIMITER = 8,
-    /* The limiter starts again half-way between its bounds: an offset is added to the
-     * difference I * samples_per_insert - S. The offset is chosen so that the sum is the mean
-     * of min_diff and max_diff, less samples_per_insert for each item that is missing up to
-     * min_size. If a bound is not finite, the offset is 0. Without this bit, earlier inserts
-     * and samples count under the new limiter, and one side may have to catch up. */
+    /* The limiter starts again half-way between its bounds. For this, a whole number, the
+     * offset, is added to the difference I * samples_per_insert - S from now on. In a table
+     * with at least min_size items, the offset brings the sum as near as possible to the mean
+     * of min_diff and max_diff. If the table has n items fewer than min_size, the sum is lower
+     * by n * samples_per_insert. If min_diff or max_diff means no bound, the offset is 0.
+     * Without this bit, earlier inserts and samples count under the new limiter, so inserts or
+     * samples can have to wait until the others have caught up. */
     RP_ALTER_RECENTER = 16,
 };
 

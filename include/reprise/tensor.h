@@ -40,12 +40,12 @@ typedef enum rp_dtype {
     RP_UINT4 = 30, /* one element a byte */
 } rp_dtype;
 
-/* Returns the bytes of one element: sizeof(rp_string) for RP_STRING, 0 if `dtype` is none of
- * the above. */
+/* Returns the number of bytes of one element: sizeof(rp_string) for RP_STRING, 0 if `dtype` is
+ * none of the dtypes above. */
 RP_API size_t rp_dtype_size(rp_dtype dtype);
 
 /* Returns the name that TensorFlow prints ("float", "double", "int32", "half", ...), or NULL if
- * `dtype` is none of the above. Static. */
+ * `dtype` is none of the dtypes above. Static. */
 RP_API const char *rp_dtype_name(rp_dtype dtype);
 
 enum { RP_MAX_RANK = 8 };
@@ -57,9 +57,9 @@ typedef struct rp_shape {
     int64_t dims[RP_MAX_RANK];
 } rp_shape;
 
-/* Computes the number of elements: the product of the dimensions, 1 for a scalar. RP_INVALID if
- * `shape` is NULL, a dimension is negative, the rank is not in 0 .. RP_MAX_RANK, or the number
- * does not fit a size_t. */
+/* Computes the number of elements: the product of the dimensions, 1 for a scalar. Errors:
+ * RP_INVALID (`shape` is NULL, a dimension is negative, the rank is not in 0 .. RP_MAX_RANK, or
+ * the number does not fit into a size_t). */
 RP_API RP_NODISCARD rp_status rp_shape_elements(const rp_shape *shape, size_t *elements);
 
 /* Returns true if ranks and dimensions are the same. */
@@ -86,9 +86,9 @@ typedef struct rp_tensor {
     const void *data;
 } rp_tensor;
 
-/* The type of one column. For the columns of a step, `shape` is the shape of one row. In a
- * table's signature it is the shape of the whole column, whose first dimension is the number of
- * rows. */
+/* The type of one column. If the column is one of a writer's steps, `shape` is the shape of one
+ * row. If it is one of a table's signature, `shape` is the shape of the whole column of an
+ * item, whose first dimension is the number of rows. */
 typedef struct rp_spec {
     const char *name; /* may be NULL */
     rp_dtype dtype;
@@ -121,15 +121,15 @@ enum { RP_MAX_COLUMNS = 4096, RP_MAX_NEST_DEPTH = 64 };
 
 /* Makes a signature of `nodes` (in preorder, with one root). Nodes, names and keys are copied.
  * Returns owned: drop it with rp_signature_unref().
- * RP_INVALID (no leaf, a bad dtype or shape, child counts that do not add up, a missing or
- * repeated key, too deep, too many columns), RP_NO_RESOURCE. */
+ * Errors: RP_INVALID (no leaf, a bad dtype or shape, child counts that do not match the number
+ * of nodes, a missing or repeated key, too deep, too many columns), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_signature_new(const rp_allocator *alloc,
                                                const rp_nest_node *nodes, size_t node_count,
                                                rp_signature **out, rp_error *err);
 
 /* Makes a signature without nesting: a dict of `column_count` named columns, or a tuple if the
  * first column has no name. The columns of a dict are sorted by name, and items must have their
- * columns in this order. The statuses are those of rp_signature_new(). */
+ * columns in this order. Errors: those of rp_signature_new(). */
 RP_API RP_NODISCARD rp_status rp_signature_flat(const rp_allocator *alloc,
                                                 const rp_spec *columns, size_t column_count,
                                                 rp_signature **out, rp_error *err);

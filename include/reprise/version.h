@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The version of the headers, and that of the library a program runs with.
+/* The version of the headers, and the version of the library with which a program runs.
  *
- * The macros give the version a program was compiled against. rp_version() gives the version of
- * the library it is linked with, which differs if a shared library was replaced. */
+ * The macros give the version with whose headers the program was compiled. rp_version() gives
+ * the version of the library with which the program is linked. The two differ if a shared
+ * library was replaced after the program was compiled. */
 #ifndef REPRISE_VERSION_H
 #define REPRISE_VERSION_H
 
@@ -25,7 +26,7 @@ RP_BEGIN_DECLS
 #define RP_VERSION_TEXT_(number) RP_VERSION_DIGITS_(number)
 #define RP_VERSION_DIGITS_(digits) #digits
 
-/* Returns RP_VERSION as the library was compiled. Static. */
+/* Returns the RP_VERSION with which the library was compiled. Static. */
 RP_API const char *rp_version(void);
 
 RP_END_DECLS

@@ -13,13 +13,13 @@ RP_API int64_t rp_now_ns(void);
 /* A cancellation token. Any number of waiting calls may share one. */
 typedef struct rp_cancel rp_cancel;
 
-/* Makes a token. Returns owned: the caller must not free it while a call uses it.
- * RP_NO_RESOURCE. */
+/* Makes a token. Returns owned; the caller must not free the token while a call uses it.
+ * Errors: RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_cancel_new(rp_cancel **out);
 RP_API void rp_cancel_free(rp_cancel *cancel); /* NULL is fine */
 
-/* Ends every present and later wait that uses the token with RP_CANCELLED. Safe from any
- * thread, but not from a signal handler. */
+/* Fires the token: every present and later wait that uses this token ends with RP_CANCELLED.
+ * Safe from any thread, but not from a signal handler. */
 RP_API void rp_cancel_fire(rp_cancel *cancel);
 
 enum { RP_NOW = 0 };

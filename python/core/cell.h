@@ -14,19 +14,20 @@ typedef struct core_cell {
     rp_ref ref;
 } core_cell;
 
-/* Makes a WeakCellRef for a cell of the writer. */
+/* Makes a WeakCellRef for the cell `ref` of the writer. */
 PyObject *core_cell_new(writer_state *state, rp_ref ref);
 
-/* True unless the cell has expired. */
+/* Returns true unless the cell has expired. */
 bool core_cell_exists(const writer_state *state, rp_ref ref);
 
-/* Sets `*spec` to the dtype and the shape of the value in a cell. RuntimeError if it has
+/* Sets `*spec` to the dtype and the shape of the value in a cell. RuntimeError if the cell has
  * expired. */
 int core_cell_spec(writer_state *state, rp_ref ref, rp_spec *spec);
 
-/* Copies `count` cells into a new array. All cells must have the dtype and shape of `spec`. The
- * first dimension of the array is the number of cells. With `squeeze`, `count` must be 1, and
- * the array does not have this dimension. Acquires the writer (writer_enter()) for the copy. */
+/* Copies the values of `count` cells into a new array. All cells must have the dtype and shape
+ * of `spec`. The first dimension of the array is the number of cells. If `squeeze` is true,
+ * `count` must be 1, and the array does not have this first dimension. Acquires the writer
+ * (writer_enter()) for the copy. */
 PyObject *core_cells_copy(writer_state *state, const rp_spec *spec, const rp_ref *refs,
                           Py_ssize_t count, bool squeeze);
 

@@ -8,14 +8,15 @@
 
 #include "writer_state.h"
 
-/* A history has `length` steps. A ring buffer holds the cells of the last `kept` of them. */
+/* A history has `length` steps. A ring buffer holds the cells (the values' numbers in the
+ * writer, cell.h) of the last `kept` steps. */
 typedef struct core_history {
     PyObject_HEAD
     writer_state *state; /* a reference */
     PyObject *path;      /* a tuple */
     PyObject *name;      /* the path for error texts: bytes, zero-terminated */
     uint32_t column;
-    int32_t limit; /* the largest value that `kept` may have */
+    int32_t limit; /* upper bound of `kept` */
     int64_t length;
     int64_t kept, capacity; /* the capacity is a power of two, or 0 */
     int64_t *ring;          /* for each step, the cell number of its value; -1: no value */
@@ -29,14 +30,14 @@ typedef struct core_history {
     PyArray_Descr *descr; /* a reference */
 } core_history;
 
-/* Makes the history of a column that has no value in the `length` steps so far. */
+/* Makes the history of a new column. Its first `length` steps have no value. */
 PyObject *core_history_new(writer_state *state, PyObject *path, uint32_t column,
                            const rp_column_options *options, int64_t length);
 
 /* Allocates memory for one more step. */
 int core_history_reserve(core_history *history);
 
-/* Adds a step without a value. The caller must call core_history_reserve() before. */
+/* Adds a step without a value. The caller must call core_history_reserve() first. */
 static inline void core_history_push(core_history *h)
 {
     assert(h->capacity > 0 && h->kept <= h->capacity);
@@ -45,8 +46,8 @@ static inline void core_history_push(core_history *h)
     if (h->kept < h->limit) h->kept++;
 }
 
-/* Returns the address of the cell number of the last step, which the caller may read or set.
- * NULL if there is no step. */
+/* Returns the address of the last step's cell number, which the caller is allowed to change.
+ * Returns NULL if there is no step. */
 static inline int64_t *core_history_last(const core_history *h)
 {
     assert(h->kept <= h->length);

@@ -25,6 +25,9 @@
  *                          batch_arrays.c (batches as arrays), prefetch.c (batches made ahead)
  *   sample_steps.c         samples as Reverb's ReplaySample
  *   replay_buffer.c        the single-process buffer, with replay_columns.c
+ *   rollouts.c             named buffers of groups of items, with rollout_results.c and
+ *                          rollout_draw.c
+ *   runs.c                 reports of training runs to a server
  *
  * Unless a comment says otherwise, a function is called with the GIL held. A function that
  * returns PyObject * returns a new reference, or NULL with an exception set. A function that
@@ -66,8 +69,8 @@ static inline PyObject *Py_XNewRef(PyObject *obj)
 }
 #endif
 
-/* Casts a function for an entry of a PyMethodDef. Any function pointer may be cast to void
- * (*)(void). */
+/* Casts a function for an entry of a PyMethodDef. C allows a cast of any function pointer to
+ * void (*)(void). */
 #define CORE_METHOD(function) ((PyCFunction)(void (*)(void))(function))
 
 /* status.c: the exceptions.
@@ -81,30 +84,33 @@ static inline PyObject *Py_XNewRef(PyObject *obj)
 extern PyObject *core_ReverbError, *core_DeadlineExceededError, *core_StatusError,
     *core_NotFoundError;
 
-/* Converts a text to a str. Parts of the text may come from a server, so unprintable bytes are
- * escaped. */
+/* Converts a text to a str. Escapes unprintable bytes, because parts of the text can come from
+ * a server. */
 PyObject *core_text(const char *text);
-/* Like core_text(), for why a call waits or fails. If it did not reach a server that was a
- * child process of this one and has ended, the text says so. NULL with an exception. */
+/* Like core_text(), for a text that says why a call waits or fails. If the reason is a server
+ * that was a child process of this process and has ended, the str says so. */
 PyObject *core_reason(const char *text);
 
 /* Sets the exception for a status other than RP_OK. Always returns NULL. */
 PyObject *core_raise(rp_status status, const rp_error *err);
 
-/* A call that may wait. Runs without the GIL. After RP_DEADLINE it may be called again. */
+/* A function that makes a call of the C library, which can block. Runs without the GIL. If it
+ * returns RP_DEADLINE, core_wait() is allowed to call it again. */
 typedef rp_status (*core_call)(void *arg, rp_wait wait, rp_error *err);
 
-/* Measures a wait that may take long. After 2 seconds the logger of the package reports what
- * the call waits for, and again each time that the duration has tripled. */
+/* Measures how long a call waits. After 2 seconds the logger of the package reports what the
+ * call waits for, and again each time that the duration has tripled. */
 typedef struct core_patience {
     int64_t since_ns, warn_ns;
 } core_patience;
 
 core_patience core_patience_begin(void);
-/* Begins the measurement of a wait that an earlier call began, and in which `waited_ns` have
- * passed: a writer that waits for its first item has waited for signatures before. The first
- * warning comes when the sum is 2 s, or 2 s after this call if it already is. */
+/* Like core_patience_begin(), for a wait that an earlier call began and that has already taken
+ * `waited_ns`. For example, a writer that waits for its first item has waited for signatures
+ * before. The first warning comes when the whole wait has taken 2 s. If it already has, the
+ * first warning comes 2 s after this call. */
 core_patience core_patience_after(int64_t waited_ns);
+/* Returns true if the next warning is due. */
 bool core_patience_is_over(const core_patience *patience);
 /* Logs `text` as the reason of the wait. Returns -1 if a handler of the logger raises an
  * exception. */
@@ -122,21 +128,25 @@ typedef void (*core_explain)(void *arg, char *text, size_t size);
 int core_wait(core_call call, void *arg, int64_t timeout_ms, core_explain explain, bool quick,
               rp_status *status, rp_error *err);
 
-/* core_wait() for a call that goes on with a wait of `waited_ns`, without an `explain`. */
+/* Like core_wait() without an `explain`, for a call that continues a wait which has already
+ * taken `waited_ns` (core_patience_after()). */
 int core_wait_after(int64_t waited_ns, core_call call, void *arg, int64_t timeout_ms,
                     bool quick, rp_status *status, rp_error *err);
 
-/* Returns true if no server of the client will ever accept it, for instance without TLS:
- * waiting for one does not help. `client` may be NULL. */
+/* Returns true if no server of the client will ever accept the client, for example because the
+ * servers require TLS and the client does not use it. A call must then not wait for a server.
+ * Returns false if `client` is NULL. */
 bool core_is_refused(rp_client *client);
 
 /* Sleeps without the GIL. */
 void core_sleep_ms(long ms);
 
-/* Writes to `text` what a call with this timeout waited for. Releases the GIL meanwhile. If the
- * timeout is below 0.1 s, the server is not asked. */
+/* Writes to `text` what a call of the sampler waits for, or waited for until its timeout
+ * `timeout_ms`. Releases the GIL while it asks the server. If the timeout is shorter than 0.1
+ * s, does not ask the server. */
 void core_sampler_why(rp_sampler *sampler, int64_t timeout_ms, char *text, size_t size);
-/* A core_explain for structs whose first member is the rp_sampler. */
+/* A core_explain whose `arg` is a struct with the pointer to the rp_sampler as its first
+ * member. */
 void core_explain_sampler(void *arg, char *text, size_t size);
 
 /* Read a timeout, an int or a float, in seconds or in milliseconds. None means no timeout,
@@ -145,10 +155,10 @@ void core_explain_sampler(void *arg, char *text, size_t size);
 int core_timeout_s(PyObject *obj, int64_t *timeout_ms);
 int core_timeout_ms(PyObject *obj, int64_t *timeout_ms);
 
-/* For calls that wait several times within one timeout. core_until_ns() returns the end of a
- * wait of `timeout_ms` that begins now, or RP_FOREVER if `timeout_ms` is negative.
- * core_left_ms() returns the milliseconds until that end, rounded up: 0 if the end has passed,
- * -1 for RP_FOREVER. */
+/* Convert timeouts, for calls that wait several times within one timeout. core_until_ns()
+ * returns the end of a wait of `timeout_ms` that begins now, or RP_FOREVER if `timeout_ms` is
+ * negative. core_left_ms() returns the milliseconds until that end, rounded up: 0 if the end
+ * has passed, -1 for RP_FOREVER. */
 int64_t core_until_ns(int64_t timeout_ms);
 int64_t core_left_ms(int64_t until_ns);
 
@@ -156,7 +166,7 @@ int64_t core_left_ms(int64_t until_ns);
  * reference to the owner of the memory. The caller must hold it as long as the tensor is used.
  * An array that is C contiguous, aligned and in native byte order is not copied. str, bytes,
  * and object arrays of them become RP_STRING. TypeError or ValueError if a dtype or a rank is
- * not supported; `path` (may be NULL) names the leaf in the text. */
+ * not supported; `path` (or NULL) is the name of the value in the error text. */
 int core_tensor_from(PyObject *obj, const char *path, rp_tensor *tensor, PyObject **keep);
 
 /* Convert a NumPy dtype to an rp_dtype (RP_INVALID_DTYPE if there is none), and an rp_dtype to
@@ -165,8 +175,8 @@ int core_tensor_from(PyObject *obj, const char *path, rp_tensor *tensor, PyObjec
 rp_dtype core_dtype_from(PyArray_Descr *descr);
 PyArray_Descr *core_descr(rp_dtype dtype);
 
-/* Converts a shape to a tuple: first `rows`, unless it is -1, then the dimensions. None stands
- * for a dimension of any size. For a shape of any rank the result is None. */
+/* Converts a shape to a tuple: first `rows`, unless it is -1, then the dimensions. A dimension
+ * of any size becomes None. A shape of any rank becomes None instead of a tuple. */
 PyObject *core_shape_tuple(const rp_shape *shape, Py_ssize_t rows);
 
 /* Makes a C contiguous array, not initialised. For RP_STRING it is an object array, which
@@ -182,8 +192,8 @@ int core_fill_strings(PyObject *array, const rp_string *strings, size_t count);
  * ValueError for more than RP_MAX_NEST_DEPTH levels. */
 
 /* The leaves of a nest in order, with a reference to each. core_flatten() and
- * core_structure_flatten() initialise it. core_leaves_free() drops the references; it may also
- * be called after a failure. Up to 32 leaves need no allocation. */
+ * core_structure_flatten() initialise it. core_leaves_free() drops the references; calling it
+ * after a failure is allowed. Up to 32 leaves need no allocation. */
 typedef struct core_leaves {
     PyObject **items;
     Py_ssize_t count, capacity;
@@ -234,12 +244,14 @@ typedef struct core_client {
     PyObject_HEAD
     rp_client *client;
     PyObject *store;                /* a reference to the store of a local client; else NULL */
-    struct core_left_out *left_out; /* left_out.c: for each shard; NULL before the first look */
-    uint64_t left_out_seen;         /* left_out.c: the sum at which nothing is to be said */
+    struct core_left_out *left_out; /* left_out.h: an entry for each shard (server); NULL: none
+                                       yet */
+    uint64_t left_out_seen;         /* left_out.c: if the sum of calls that left out a shard is
+                                       still this, no warning is due */
 } core_client;
 extern PyTypeObject core_Client;
 
-/* Sets StatusError in a forked child if the client uses a store of the parent. */
+/* Returns -1 with StatusError in a forked child if the client uses a store of the parent. */
 int core_client_check(PyObject *client);
 
 /* store.c: converts information on one table to a dict. */

@@ -2,8 +2,8 @@
 /* A bounded queue of the events of a table (inserts, samples, removals). The threads that call
  * the table write events; one thread reads them.
  *
- * A writer never waits: events that find the queue full are dropped and counted. The queue
- * holds no reference to a trajectory. Safe from any thread, with the GIL or without. */
+ * Writing never waits: if the queue is full, an event is dropped and counted as dropped. The
+ * queue holds no reference to a trajectory. Safe from any thread, with the GIL or without. */
 #ifndef REPRISE_PYTHON_EVENT_QUEUE_H
 #define REPRISE_PYTHON_EVENT_QUEUE_H
 
@@ -24,8 +24,8 @@ typedef struct core_event_counts {
 typedef struct core_event_queue core_event_queue;
 
 /* Makes a queue for up to `capacity` (>= 1) events. The queue takes only events of the kinds
- * whose bits are set in `kinds`. NULL if there is no memory; sets no exception. Returns
- * owned. */
+ * whose bits are set in `kinds`. Returns NULL, without an exception, if there is no memory. The
+ * caller owns the queue. */
 core_event_queue *core_event_queue_new(size_t capacity, unsigned kinds);
 void core_event_queue_free(core_event_queue *queue); /* NULL is fine */
 

@@ -8,8 +8,8 @@
 /* Reads a priority from any Python number. */
 int core_priority_from(PyObject *obj, double *priority);
 
-/* Reads keys from a list, a tuple or an array. None means no keys. `what` names them in errors.
- * The caller frees `*out` with PyMem_RawFree(); on failure it is NULL. */
+/* Reads keys from a list, a tuple or an array. None means no keys. `what` is the name of the
+ * keys in error texts. The caller frees `*out` with PyMem_RawFree(); on failure it is NULL. */
 int core_keys_from(PyObject *obj, const char *what, uint64_t **out, size_t *count);
 
 /* Reads updates of priorities. Either `keys` is a dict from key to priority, and `priorities`

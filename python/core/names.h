@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares the names of an item's columns with those of the table's signature.
+/* Compares the names of an item's columns with those of the table's signature, which lists the
+ * columns that an item of the table must have.
  *
- * The columns of an item are matched with the signature by position, as in Reverb. So if the
- * names of an item differ from those of the signature, its samples would have columns under
- * wrong names. A writer compares each pair of a table and a structure (the nest of an item's
- * columns) once. After CORE_NAMES pairs it compares no others. */
+ * The columns of an item are matched with the signature by position, as in Reverb. If the names
+ * of an item differed from those of the signature, its samples would have columns under wrong
+ * names. A writer compares each pair of a table and a structure (the nest of an item's columns,
+ * nest.h) once. After CORE_NAMES different pairs, the writer compares no others. */
 #ifndef REPRISE_PYTHON_NAMES_H
 #define REPRISE_PYTHON_NAMES_H
 
@@ -16,10 +17,10 @@ enum { CORE_NAMES = 16 }; /* pairs that a writer remembers */
  * Zero-initialise it. */
 typedef struct core_names {
     PyObject *tables[CORE_NAMES], *structures[CORE_NAMES];
-    bool prioritized[CORE_NAMES]; /* the table has a prioritized selector */
+    bool prioritized[CORE_NAMES]; /* the table samples or evicts by priority */
     int64_t ask_ns;               /* no signature is requested before this time */
-    int64_t waited_ns; /* how long requests have waited in vain; the owner clears it once a
-                          server has answered */
+    int64_t waited_ns; /* how long requests without a response have waited; the owner sets it to
+                          0 after a server has responded */
 } core_names;
 
 typedef struct core_names_question {
@@ -30,18 +31,19 @@ typedef struct core_names_question {
                      text */
 } core_names_question;
 
-/* Compares a pair that was not compared before. ValueError if the names differ. Requests the
- * signature from a server and waits at most half a second. If `timeout_ms` is not negative,
- * also waits no longer than that. If no server responds, nothing is compared and the call
- * succeeds; the next request is made five seconds later at the earliest. A table that does not
- * exist is left to the item, whose error has the tables. */
+/* Compares the pair in `question`, unless it was compared before. ValueError if the names
+ * differ. Requests the signature from a server and waits for at most half a second, and for at
+ * most `timeout_ms` if that is not negative. If no server responds, nothing is compared and the
+ * call succeeds; the next request is made five seconds later at the earliest. If the table does
+ * not exist, the call succeeds too: the insertion of the item then fails, with an error that
+ * lists the tables. */
 int core_names_check(core_names *names, const core_names_question *question,
                      int64_t timeout_ms);
 
-/* Like core_names_check(), for an item that is to be in several tables: NotFoundError if the
- * table does not exist, and ValueError if it refuses the priority, so that no table gets the
- * item. Before a priority is refused, the server is asked again, since the table may have been
- * created anew. */
+/* Like core_names_check(), for an item that is to be inserted into several tables.
+ * NotFoundError if the table does not exist, and ValueError if the table does not accept the
+ * priority; then no table gets the item. Before a ValueError, asks the server again, because
+ * another process could have dropped the table and created it with other options. */
 int core_names_check_all(core_names *names, const core_names_question *question,
                          double priority, int64_t timeout_ms);
 

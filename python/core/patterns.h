@@ -13,8 +13,8 @@ typedef struct core_patterns {
 
 /* Reads a tuple of patterns. A pattern is (table, nodes, conditions, priority):
  *   a node is       (source, start or None, stop or None, step or None)
- *   a condition is  (left, column, compare, mod, value, inverse), where `left` is a number of
- *                   rp_condition_left and `compare` is one of rp_condition_compare
+ *   a condition is  (left, column, compare, mod, value, inverse), where `left` is a value of
+ *                   the enum rp_condition_left and `compare` is one of rp_condition_compare
  *   a priority is   (kind, value, max_priority_weight, column), where `kind` is a number of
  *                   rp_priority_kind
  * `*out` borrows strings from `obj`. The caller frees `*out` with core_patterns_free(). After a

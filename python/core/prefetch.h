@@ -15,8 +15,8 @@ typedef struct core_prefetch_options {
                      n more batches have been taken */
     rp_ragged ragged;
     bool whole; /* this and `ragged`: as in rp_sampler_batch() */
-    /* depth + reuse sets of arrays that the caller gave, one set for each batch; NULL: none.
-     * core_prefetch_new() takes ownership. */
+    /* depth + reuse sets of arrays that the caller gave; each batch uses one set, in turn.
+     * NULL: the batches have memory of their own. core_prefetch_new() takes ownership. */
     core_given **sets;
     size_t set_columns; /* number of columns in each set */
 } core_prefetch_options;
@@ -26,13 +26,13 @@ int core_prefetch_new(rp_sampler *sampler, core_pool *pool,
                       const core_prefetch_options *options, core_prefetch **out);
 /* Ends the thread, and releases the GIL while it waits for the end. Calls of
  * core_prefetch_take() that wait end with RP_CANCELLED. The caller must close the sampler
- * before. May be called more than once. */
+ * first. Can be called more than once. */
 void core_prefetch_stop(core_prefetch *p);
 /* Frees a stopped prefetcher; NULL is fine. Must not be called in a forked child. */
 void core_prefetch_free(core_prefetch *p);
 
-/* Returns the next batch. At the end of the sequence it returns None and sets `*ended` to the
- * reason. */
+/* Waits for the next batch and returns it. At the end of the sequence, returns None and sets
+ * `*ended` to the reason. */
 PyObject *core_prefetch_take(core_prefetch *p, int64_t timeout_ms, const char **ended);
 
 #endif

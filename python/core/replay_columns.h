@@ -39,8 +39,9 @@ typedef struct core_replay_rows {
     npy_intp count; /* number of rows */
 } core_replay_rows;
 
-/* Makes rows from `values`, which has one value for each column. The values may be borrowed
- * from a dict that changes during the conversion. After a failure there is nothing to free. */
+/* Makes rows from `values`, which has one value for each column. `values` may be borrowed
+ * references from a dict, even if the conversion of a value changes the dict. After a failure
+ * there is nothing to free. */
 int core_replay_rows_from(const core_replay_columns *set, PyObject *const *values,
                           core_replay_rows *r);
 void core_replay_rows_free(core_replay_rows *r);
@@ -57,14 +58,14 @@ typedef struct core_replay_arrays {
  * of the NumPy type `type`. */
 PyObject *core_replay_array_new(const core_replay_column *c, int type, npy_intp count);
 
-/* Returns the array called `name` of the dict `into`. If `given` is set, this is the caller's
- * array, which is checked. Otherwise it is a new array, which is added to the dict. Returns a
- * new reference, since another thread may change the caller's dict while the array is written
- * without the GIL. */
+/* Returns the array called `name` of the dict `into`. If `given` is true, this is an array that
+ * the Python caller has put there; its dtype and shape are checked. Otherwise makes an array
+ * and adds it to the dict. Returns a new reference, because another thread can change the dict
+ * while the array is written without the GIL. */
 PyObject *core_replay_array_for(PyObject *into, bool given, PyObject *name,
                                 const core_replay_column *c, int type, npy_intp count);
 
-/* Adds an array to `p` and takes its reference. Fails if `array` is NULL. */
+/* Adds an array to `p` and takes over the reference. Returns -1 if `array` is NULL. */
 int core_replay_arrays_add(core_replay_arrays *p, PyObject *array);
 
 /* Sets `p` to arrays for all columns. The caller frees them, also after a failure. */

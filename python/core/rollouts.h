@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Client.rollouts(): calls on rollouts (named buffers of groups of items, reprise/rollouts.h),
- * and the groups that a call draws. */
+/* Client.rollouts(): calls on rollouts, and the groups that a call draws. "Rollouts" are a
+ * named buffer of groups of items (reprise/rollouts.h). */
 #ifndef REPRISE_PYTHON_ROLLOUTS_H
 #define REPRISE_PYTHON_ROLLOUTS_H
 
@@ -10,7 +10,7 @@
  * `arguments` is a dict of fields of rp_rollouts_call. Returns a dict of results. */
 PyObject *core_client_rollouts(core_client *self, PyObject *const *args, Py_ssize_t count);
 
-/* rollout_results.c: one entry of the list of a server's rollouts. */
+/* rollout_results.c: one entry of the list of all rollouts of a server. */
 typedef struct core_rollout_entry core_rollout_entry;
 struct core_rollout_entry {
     core_rollout_entry *next;
@@ -23,7 +23,7 @@ struct core_rollout_entry {
 
 /* Makes the dict of results of a call that has succeeded, and takes ownership of the call's
  * draw. `first` is the first entry of a list of rollouts, or NULL. `data` is the saved data of
- * a cursor, or NULL. */
+ * a cursor (a named byte string that is stored with the rollouts), or NULL. */
 PyObject *core_rollout_results(rp_rollouts_call *call, const core_rollout_entry *first,
                                const void *data, size_t size);
 

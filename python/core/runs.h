@@ -7,8 +7,8 @@
 
 /* report(run, scalars, actors, env, states, timeout): `scalars` is a list of tuples (name,
  * step, time, value), `actors` of tuples (name, epsilon, return, version, version_lag),
- * `states` a float32 array of two dimensions, or None. Returns the number of scalars and actors
- * that the server dropped. */
+ * `states` a float32 array of two dimensions, or None. Returns how many of these scalars and
+ * actors the server has dropped. */
 PyObject *core_client_report(core_client *self, PyObject *const *args, Py_ssize_t count);
 
 #endif

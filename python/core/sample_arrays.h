@@ -15,7 +15,7 @@ typedef struct core_decoder {
 } core_decoder;
 
 /* Calls `run` with the shared decoder, or with a new decoder if another thread uses the shared
- * one. The GIL is released if `bytes`, the size of the decoded data, is large. */
+ * one. Releases the GIL during `run` if `bytes`, the size of the decoded data, is large. */
 typedef rp_status (*core_decode)(rp_decoder *decoder, const void *arg, rp_error *err);
 int core_decoder_run(core_decoder *shared, core_decode run, const void *arg, size_t bytes);
 
@@ -24,8 +24,8 @@ int core_decoder_run(core_decoder *shared, core_decode run, const void *arg, siz
  * the GIL held, since releasing it costs more than the copy. */
 PyObject *core_samples_list(core_decoder *decoder, const rp_sample *samples, size_t count);
 
-/* Returns how many samples, counted from the first, can be stacked: they have the same number
- * of columns, with the same dtypes and ranks. Returns 0 if `count` is 0. */
+/* Returns how many of the samples, from the first on, can be stacked, because they have the
+ * same number of columns, with the same dtypes and ranks. Returns 0 if `count` is 0. */
 size_t core_samples_alike(const rp_sample *samples, size_t count);
 
 /* Stacks samples that are alike, as core_samples_alike() defines it. Returns a tuple of five
@@ -33,7 +33,7 @@ size_t core_samples_alike(const rp_sample *samples, size_t count);
  * sampled) and two lists with one entry for each column. If all samples have the same shape in
  * a column, its entry in the first list is the stacked array, and its entry in the second is
  * None. Otherwise the first entry is an array of one dimension with the values of all samples
- * end to end, and the second is an int64 array with the shape of each sample in a row. Borrows
+ * end to end, and the second is an int64 array whose row i is the shape of sample i. Borrows
  * the samples. */
 PyObject *core_samples_stack(core_decoder *decoder, const rp_sample *samples, size_t count);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes requests to servers. Ctrl-C can end such a request. */
+/* Makes requests to servers that Ctrl-C can interrupt. */
 #ifndef REPRISE_PYTHON_SERVER_CALL_H
 #define REPRISE_PYTHON_SERVER_CALL_H
 
@@ -9,23 +9,24 @@
 #include <stdatomic.h>
 
 enum {
-    CORE_CALL_AGAIN = 1,   /* the request may be repeated: a second run does no harm */
+    CORE_CALL_AGAIN = 1,   /* repeating the request is allowed: a second run does no harm */
     CORE_CALL_PATIENT = 2, /* if no server can be reached, wait until one can, as Reverb does */
 };
 
 /* A request. It is the first member of a struct that also has the arguments and results. The
  * struct is on the heap, because waiting threads disappear with their stacks when the
- * interpreter ends. It is refcounted, because either the caller or the thread that makes the
- * call may be the last to use it. All members but `peer` and `what` are private to
+ * interpreter ends. The struct is refcounted, because the last to use it can be the caller or
+ * the thread that makes the call. All members but `peer`, `what` and `is_final` are private to
  * server_call.c. */
 typedef struct core_request {
     atomic_int refs;
     void (*clear)(void *request);
     core_call call;
-    rp_client *peer;  /* set by the caller: warnings name the servers of this client; NULL:
-                               they name none */
+    rp_client *peer;  /* set by the caller: the client whose servers warnings name; NULL:
+                         warnings name no server */
     const char *what; /* set by the caller: what the call waits for; NULL: a response */
-    bool is_final;    /* set by the call: it may have been done, and must not be repeated */
+    bool is_final;    /* set by the call: the server has possibly executed the request, which
+                         must not be repeated */
     rp_wait wait;
     rp_error err;
     rp_status status;
@@ -35,13 +36,14 @@ typedef struct core_request {
     char why[RP_ERROR_TEXT_BYTES]; /* the reason of the wait; empty: not known */
 } core_request;
 
-/* Allocates a struct of `bytes` bytes, zeroed after its core_request. `clear` frees the members
- * of the struct when the last reference is dropped, on any thread and without the GIL. */
+/* Allocates a struct of `bytes` bytes, in which all bytes after its core_request are zero.
+ * `clear` frees the members of the struct when the last reference is dropped, on any thread and
+ * without the GIL. */
 void *core_request_new(size_t bytes, void (*clear)(void *request));
-void core_request_drop(core_request *request); /* called once, by the caller */
+void core_request_drop(core_request *request); /* drops the caller's reference */
 
-/* Sets `why`, the reason of the wait that a warning gives. The function `call` uses this while
- * it runs, without the GIL. */
+/* Sets `why`, the reason of the wait, for warnings. The function `call` calls this while it
+ * runs, without the GIL. */
 void core_request_explain(core_request *request, const char *why);
 
 /* Runs `call` without the GIL, with the request as its argument. Returns -1 with an exception
@@ -49,9 +51,9 @@ void core_request_explain(core_request *request, const char *why);
  * are freed with the request. */
 int core_call_server(core_call call, core_request *request, int flags, int64_t timeout_ms);
 
-/* client.c: makes a call that must not be repeated, since a second run fails if the first one
- * has succeeded. So this function waits until the server can be reached, and then makes the
- * call once. */
+/* client.c: makes a call that must not be repeated, because a second run would fail after a
+ * first one that succeeded. Waits until the server can be reached, and then makes the call
+ * once. */
 int core_client_call_there(core_client *self, core_call call, core_request *request,
                            int64_t timeout_ms);
 

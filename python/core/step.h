@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Converts steps to tensors. Also has the lock that lets only one thread at a time use a
- * writer. */
+/* Converts the steps of an episode to tensors. Also declares core_guard, a lock that lets only
+ * one thread at a time use a writer. */
 #ifndef REPRISE_PYTHON_STEP_H
 #define REPRISE_PYTHON_STEP_H
 
@@ -29,17 +29,18 @@ typedef struct core_step {
 int core_step_from(PyObject *nest, const core_leaves *leaves, bool none_ok, core_step *step);
 void core_step_release(core_step *step);
 
-/* True if the step is so large that the GIL should be released while it is copied. */
+/* Returns true if the step is so large that the caller should release the GIL while it copies
+ * the step. */
 bool core_step_is_large(const core_step *step);
 
-/* Sets StatusError if `process`, which made the writer, is not this process. In a forked child
- * a lock of the writer may stay locked for ever. */
+/* Returns -1 with StatusError if `process`, which made the writer, is not this process. In a
+ * forked child, a lock of the writer can stay locked for ever. */
 int core_check_process(pid_t process);
 
 /* A lock that one thread holds at a time, and that can be closed. Zero-initialise it. */
 typedef struct core_guard {
     PyThread_type_lock lock;
-    unsigned long owner;   /* the thread that holds it; 0: none. Guarded by the GIL */
+    unsigned long owner;   /* the thread that holds the lock; 0: none. Guarded by the GIL */
     atomic_bool is_closed; /* a call that holds the lock checks this while it waits */
 } core_guard;
 
@@ -54,11 +55,11 @@ int core_guard_enter(core_guard *guard, int64_t *timeout_ms);
 void core_guard_leave(core_guard *guard);
 
 /* Closes the lock, and then acquires it. If a call that holds the lock waits, its wait ends.
- * Returns -1 as core_guard_enter() does. If this thread already holds the lock, the lock is not
- * closed. After any other failure it is closed. */
+ * Fails with -1 in the same cases as core_guard_enter(). If this thread already holds the lock,
+ * the lock is not closed; after any other failure, the lock is closed. */
 int core_guard_close(core_guard *guard);
-/* RP_CANCELLED if the lock is closed. A call that holds the lock must check this before each
- * wait. */
+/* Returns RP_CANCELLED if the lock is closed. A call that holds the lock must check this before
+ * each wait. */
 rp_status core_guard_check(const core_guard *guard, rp_error *err);
 
 #endif

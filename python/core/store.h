@@ -11,14 +11,15 @@
  * success the caller drops `out->signature` (may be NULL) with rp_signature_unref(). */
 int core_table_options_from(PyObject *args, PyObject *kwargs, rp_table_options *out);
 
-/* Returns the C store of a reprise._core.Store. In a forked child it returns NULL with an
- * exception, since the child's copy of the store has no server and no other clients. */
+/* Returns the C store of a reprise._core.Store. In a forked child, returns NULL with an
+ * exception: the child has only a copy of the store, which no server and no other process
+ * uses. */
 rp_store *core_store_of(PyObject *store);
 
 /* Returns the name of a table, borrowed from a str. ValueError if it contains a NUL. */
 const char *core_name_from(PyObject *obj);
-/* Does the same as an "O&" converter for PyArg_Parse...(). `name` points to a const char
- * pointer. */
+/* Like core_name_from(), as an "O&" converter for PyArg_Parse...(). `name` points to a const
+ * char pointer. */
 int core_name_converter(PyObject *obj, void *name);
 
 /* "O&" converters, which return 1 on success. The first reads a limiter: (samples_per_insert,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Columns of an item, as reprise._core.TrajectoryColumn: references to cells of a writer. */
+/* Columns of an item, as reprise._core.TrajectoryColumn: references to cells (appended values,
+ * cell.h) of a writer. */
 #ifndef REPRISE_PYTHON_TRAJECTORY_COLUMN_H
 #define REPRISE_PYTHON_TRAJECTORY_COLUMN_H
 
@@ -21,14 +22,14 @@ static inline bool core_column_check(PyObject *obj)
            PyObject_TypeCheck(obj, &core_TrajectoryColumn);
 }
 
-/* A new column of `count` cells of a writer, for the caller to fill in. */
+/* Makes a column of `count` cells of a writer. The caller must fill in `refs`. */
 core_column *core_column_new(writer_state *state, Py_ssize_t count, bool squeeze);
 
 /* Sets a ValueError that says that a column must not contain None. `path` is the path of the
  * column in the history; `got` is the part of the text that says where None is. */
 void core_column_refuse_none(PyObject *path, const char *got);
 
-/* True if `key` is an index of one element: an int or a NumPy integer. */
+/* Returns true if `key` is an index of one element: an int or a NumPy integer. */
 bool core_column_is_index(PyObject *key);
 
 #endif

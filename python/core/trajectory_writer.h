@@ -18,8 +18,8 @@ enum { SHAPES = 8 }; /* how many structures of steps, and of items, are cached *
 typedef struct step_shape step_shape;
 void core_step_shape_free(step_shape *shape); /* NULL is fine */
 
-/* One element of the nest of histories, as it was when the nest was made:
- * trajectory_history.c. */
+/* One element of the nest of histories, as it was when the nest was made. Used by
+ * trajectory_history.c to find out whether the user has changed the nest. */
 typedef struct nest_part {
     PyObject *obj, *key; /* borrowed from the nest */
 } nest_part;
@@ -30,17 +30,20 @@ typedef struct core_writer {
     PyObject *client;
     core_history **columns; /* each entry is a reference */
     size_t column_count, column_capacity;
-    step_shape *shapes[SHAPES];        /* latest first; unused entries are NULL */
-    PyObject *item_structures[SHAPES]; /* latest first; unused entries are NULL */
+    step_shape *shapes[SHAPES];        /* structures of steps, latest first; unused entries are
+                                          NULL */
+    PyObject *item_structures[SHAPES]; /* structures of items; likewise */
     PyObject *tables, *last_table; /* `tables` is a set with the names of the tables in which
                                       items were created */
-    bool validates;                /* items are compared with the signature of their table */
+    bool validates;                /* the names of items are compared with the signature of
+                                      their table (names.h) */
     core_names checked;
     int64_t final_steps; /* number of steps of the episode; set when the writer is closed */
-    /* The history: */
+    /* What TrajectoryWriter.history returns: a nest (nest.h) of ColumnHistory objects. */
     PyObject *structure; /* NULL if there is no column yet */
     PyObject *leaves;    /* a tuple of histories */
-    PyObject *nest;      /* the nest of the histories, or NULL */
+    PyObject *nest;      /* the nest that was returned last; NULL: none, or it must be made
+                            anew */
     nest_part *parts;    /* the elements of the nest */
     size_t part_count, part_capacity;
 } core_writer;

@@ -5,7 +5,7 @@
  *          │                         │                                   │
  *          └──────────────► writer_state ◄─────────────────────────────┴── WeakCellRef
  *
- * Histories, columns and cells may outlive their writer. They hold a reference to the state,
+ * Histories, columns and cells can outlive their writer. Each holds a reference to the state,
  * which shows whether the writer is still open.
  *
  * The GIL protects all fields. Only one thread at a time may use the C writer, and long calls
@@ -26,8 +26,10 @@ typedef struct writer_state {
     unsigned long inside; /* the thread that has acquired the writer */
     int waiters;          /* threads that wait to acquire it */
     pid_t pid;            /* the process that made the writer */
-    int64_t waited_ns;    /* for signatures, since the last wait that succeeded */
-    PyObject *strings;    /* a dict from cell to its array of strings, or NULL: see cell.c */
+    int64_t waited_ns;    /* time for which calls have waited for signatures since the last wait
+                             that succeeded */
+    PyObject *strings;    /* a dict from cells to their arrays of strings (cell.c); NULL:
+                             none */
 } writer_state;
 
 /* Adds a reference. */
@@ -50,19 +52,19 @@ static inline void writer_leave(writer_state *state)
     state->busy = false;
 }
 
-/* Waits until no thread has acquired the writer. After the return no other thread can acquire
- * the writer until the caller releases the GIL. Fails as writer_enter() does, but succeeds for
- * a closed writer. */
+/* Waits until no thread has acquired the writer. Afterwards, no other thread can acquire the
+ * writer until the caller releases the GIL. Fails as writer_enter() does, but succeeds for a
+ * closed writer. */
 int writer_settle(writer_state *state);
 
-/* Waits until no thread has acquired the writer. Before, the caller must set `writer` to NULL,
- * so that no other thread can acquire it. Returns false if the wait would never end, because
- * the interpreter is ending and the thread that has acquired the writer will not run again. */
+/* Waits until no thread has acquired the writer. The caller must first set `writer` to NULL, so
+ * that no other thread can acquire it. Returns false if the wait would never end, because the
+ * interpreter is ending and the thread that has acquired the writer will not run again. */
 bool writer_drain(const writer_state *state);
 
-/* Makes a call that may wait, as core_wait() does: in slices, between which other threads may
- * use the writer. The caller must not have acquired the writer. Returns 0 with `*status` set,
- * or -1 with an exception. */
+/* Makes a call that can block, as core_wait() does: in slices of time, between which other
+ * threads can use the writer. The caller must not have acquired the writer. Returns 0 with
+ * `*status` set, or -1 with an exception. */
 int writer_wait(writer_state *state, core_call call, void *arg, int64_t timeout_ms,
                 rp_status *status, rp_error *err);
 

@@ -5,8 +5,8 @@
  *   dqn.c       the type Dqn: an agent with a replay of its own in this process
  *   settings.c  settings of DQN from and to Python
  *
- * Environments are Python's: the package steps them and passes arrays. The module knows arrays
- * as buffers only, so it does not need NumPy.
+ * Environments are Python objects: the Python package steps them and passes arrays to this
+ * module. The module uses arrays through the buffer protocol, so it does not need NumPy.
  *
  * A function is called with the GIL held, unless a comment says otherwise. A function that
  * returns PyObject * returns a new reference, or NULL with an exception set. A function that
@@ -31,11 +31,11 @@ extern PyTypeObject rl_Dqn;
  * reprise.errors.StatusError. Always returns NULL. */
 PyObject *rl_raise(rp_status status, const rp_error *err);
 
-/* Changes settings by a dict of names and numbers. */
+/* Changes the settings that the dict names to the numbers in the dict. */
 int rl_settings_from(PyObject *dict, rp_dqn_settings *settings);
 /* Makes a dict of all settings. */
 PyObject *rl_settings_dict(const rp_dqn_settings *settings);
-/* Makes a list of (name, kind, default, low, high, about). */
+/* Makes a list with a tuple (name, kind, default, low, high, about) for each setting. */
 PyObject *rl_settings_list(PyObject *module, PyObject *ignored);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* n-step returns: computes which n-step transitions a step of N parallel environments (copies)
- * completes, with their returns and discounts. Observations and tables are handled elsewhere,
- * in transitions.c.
+ * completes, with their returns and discounts. transitions.c handles the observations and the
+ * tables.
  *
  * Each call of rp_n_step_add() is a step of all copies. A ring buffer keeps the rewards and
  * discounts of the last n calls: a row for each call and copy. The latest lengths[k] rows of
@@ -15,7 +15,8 @@
 typedef struct rp_n_step_item {
     uint32_t copy;
     uint32_t steps;
-    bool is_end; /* one of the shorter transitions that the end of an episode adds */
+    bool is_end; /* true: one of the shorter transitions that are made only at the end of an
+                    episode */
 } rp_n_step_item;
 
 typedef struct rp_n_step {
@@ -26,8 +27,9 @@ typedef struct rp_n_step {
      * discount_of[k] of the discounts. */
     const uint32_t *reward_of, *discount_of;
 
-    uint64_t calls;    /* of rp_n_step_add() so far */
-    uint32_t *lengths; /* of each copy: rows in the ring that are of its current episode */
+    uint64_t calls;    /* number of calls of rp_n_step_add() so far */
+    uint32_t *lengths; /* for each copy: number of rows in the ring that belong to its current
+                          episode */
     float *rewards, *discounts; /* the ring: n x copies rows */
 
     /* The transitions that the latest call completed. The array has room for copies * n. */
@@ -38,20 +40,21 @@ typedef struct rp_n_step {
     float *returns, *totals;
 } rp_n_step;
 
-/* Adds a step of all copies, and writes the transitions that it completes to s->items, those of
- * copy 0 first. `rewards` and `discounts` have a row for each copy. `ended` says for each copy
- * whether this step ends its episode; its next step then begins a new one. */
+/* Adds a step of all copies, and writes the transitions that the step completes to s->items,
+ * those of copy 0 first. `rewards` and `discounts` have a row for each copy. `ended` says for
+ * each copy whether this step ends its episode. If so, the next step of the copy is the first
+ * of a new episode. */
 void rp_n_step_add(rp_n_step *s, const double *rewards, const float *discounts,
                    const bool *ended);
 
-/* Broadcasts an array of shape `part` to the shape `whole` by NumPy's rules: element_of[i]
- * becomes the index of the array's element that is used for element i of the result. */
+/* Broadcasts an array of shape `part` to the shape `whole` by NumPy's rules: sets element_of[i]
+ * to the index of that element of the array which element i of the result is made from. */
 void rp_n_step_broadcast(const rp_shape *part, const rp_shape *whole, uint32_t *element_of);
 
-/* Drops the kept rows of a copy: its next step begins an episode. */
+/* Drops the rows of a copy from the ring: its next step is the first of an episode. */
 void rp_n_step_forget(rp_n_step *s, size_t copy);
 
-/* True if the invariants of n_step.c hold. */
+/* Returns true if the invariants of n_step.c hold. */
 bool rp_n_step_verify(const rp_n_step *s);
 
 #endif

@@ -2,7 +2,7 @@
 /* Decides which rows of an episode become an item, and when, for the adders of sequences and of
  * whole episodes (reprise/rl/adder.h). Row t of an episode holds observation t and action t;
  * the last row, row T, has an observation only. A row is complete once the next observation is
- * known. Pure functions of counts. */
+ * known. The functions depend only on their arguments. */
 #ifndef RP_ADDER_PLAN_H
 #define RP_ADDER_PLAN_H
 
@@ -14,7 +14,7 @@ typedef struct rp_plan_rows {
     int64_t first, rows, padding;
 } rp_plan_rows;
 
-/* The options that the rules depend on; see rp_adder_options. */
+/* The options of the adder on which the decision depends; see rp_adder_options. */
 typedef struct rp_plan {
     rp_adder_kind kind; /* RP_ADDER_SEQUENCE or RP_ADDER_EPISODE */
     int64_t length, period;
@@ -22,12 +22,12 @@ typedef struct rp_plan {
     bool pad;
 } rp_plan;
 
-/* The rule within an episode: if an item is due when `closed` rows are complete, writes its
- * rows to `out` and returns true. */
+/* Decides within an episode: if an item must be made when exactly `closed` rows are complete,
+ * writes the rows of the item to `*out` and returns true. */
 bool rp_plan_regular(const rp_plan *plan, int64_t closed, rp_plan_rows *out);
 
-/* The rule for the end of an episode: if an item is due then, writes its rows to `out` and
- * returns true. `closed` is the number of complete rows, row T included. */
+/* Decides at the end of an episode: if an item must be made there, writes the rows of the item
+ * to `*out` and returns true. `closed` is the number of complete rows, including row T. */
 bool rp_plan_last(const rp_plan *plan, int64_t closed, rp_plan_rows *out);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gradient of DQN's loss over some rows of a batch.
  *
- * Several learner threads may train one agent. They share a master: settings, network,
- * parameters and optimizer. Each thread has an rp_dqn_rows of its own, which computes the
- * gradient of the rows that the thread works on: its share of a batch. */
+ * Several learner threads can train one agent. They share a master (rp_dqn_master): settings,
+ * network, parameters and optimizer. Each thread has an rp_dqn_rows of its own, which computes
+ * the gradient of the rows that the thread works on: its share of a batch. */
 #ifndef RP_AGENTS_DQN_ROWS_H
 #define RP_AGENTS_DQN_ROWS_H
 
@@ -16,14 +16,14 @@ typedef struct rp_dqn_master {
     rp_env_spec spec;
     rp_net *net;
     rp_optimizer *optimizer;
-    rp_learning learning; /* parameters, target parameters and counts (learning.h) */
+    rp_learning learning; /* parameters, target parameters and counts of updates (learning.h) */
 } rp_dqn_master;
 
 typedef struct rp_dqn_rows rp_dqn_rows;
 
 /* Makes the tapes (objects that run the network, reprise/rl/nn.h) and arrays of one thread, for
  * shares of at most `rows` rows. Borrows `master` until rp_dqn_rows_free(). Returns owned.
- * RP_NO_RESOURCE. */
+ * Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_dqn_rows_new(const rp_allocator *alloc, const rp_dqn_master *master,
                                        size_t rows, rp_dqn_rows **out, rp_error *err);
 void rp_dqn_rows_free(rp_dqn_rows *rows); /* NULL is fine */
@@ -36,17 +36,17 @@ typedef struct rp_dqn_share {
     rp_real *errors; /* receives the TD errors of the share: `rows` numbers */
 } rp_dqn_share;
 
-/* Makes the forward passes. Writes the TD errors, and returns the share's part of the mean loss
- * and mean value over all rows. */
+/* Makes the forward passes. Writes the TD errors to share->errors. Returns the share's part of
+ * the mean loss and of the mean value over all rows of the batch. */
 rp_update_found rp_dqn_rows_forward(rp_dqn_rows *rows, const rp_dqn_share *share);
 
 /* Makes the backward pass for the latest forward pass. Returns the share's part of the gradient
  * of the mean loss over all rows: rp_net_size() numbers, valid until the next call. The caller
- * may write to them. */
+ * is allowed to change them. */
 rp_real *rp_dqn_rows_backward(rp_dqn_rows *rows, const rp_dqn_share *share);
 
-/* Returns the array in which rp_dqn_rows_backward() writes the gradient. It is the same array
- * for the life of `rows`. */
+/* Returns the array to which rp_dqn_rows_backward() writes the gradient. Its address does not
+ * change until `rows` is freed. */
 rp_real *rp_dqn_rows_grads(rp_dqn_rows *rows);
 
 #endif

@@ -8,8 +8,8 @@
 #include "reprise/rl/agent.h"
 #include "reprise/rl/optimizer.h"
 
-/* The part of a learner's state that is not in arrays. Snapshots hold the bytes of this
- * struct. */
+/* The numbers of a learner's state that are not in arrays. A snapshot contains the bytes of
+ * this struct. */
 typedef struct rp_learning_counts {
     int64_t updates, samples;
     double largest_priority;
@@ -17,25 +17,29 @@ typedef struct rp_learning_counts {
 
 enum { RP_LEARNING_NETWORKS = 3 };
 
-/* A network: a range of the parameters that has an optimizer of its own. It may also be several
- * networks with one optimizer, or a single parameter such as SAC's temperature. */
+/* A range of the parameters that has an optimizer of its own. This is usually a network, but
+ * can also be several networks with one optimizer, or a single parameter such as SAC's
+ * temperature. This file calls each such range a network. */
 typedef struct rp_learning_network {
     const char *moments;     /* name of the optimizer's moments in a state (agent.h). Static */
-    rp_optimizer *optimizer; /* Adam or centred RMSProp, which have two moments. Borrowed */
+    rp_optimizer *optimizer; /* Adam or centred RMSProp, which keep two moments for each
+                                parameter. Borrowed */
     size_t count;            /* number of parameters */
 } rp_learning_network;
 
 typedef struct rp_learning {
     const char *agent;     /* name of the agent, for texts of errors */
-    double rate, max_loss; /* learning rate, for the metrics; bound of the loss */
+    double rate, max_loss; /* learning rate, only for the metrics; bound of the loss */
     bool diverged;
     rp_learning_counts counts;
     rp_real *params, *target_params; /* `count` numbers each, network after network. Borrowed */
     size_t count;                    /* parameters of all networks */
     rp_learning_network networks[RP_LEARNING_NETWORKS];
     size_t network_count;
-    uint64_t optimizer_steps; /* steps of each optimizer; valid only in a saved state */
-    /* The updates since the last rp_learning_metrics(), and sums over them. */
+    uint64_t optimizer_steps; /* number of steps of each optimizer; valid only in a saved
+                                 state */
+    /* The number of updates since the last rp_learning_metrics(), and sums over these
+     * updates. */
     int64_t updates;
     double loss, value, error, norm;
 } rp_learning;
@@ -55,9 +59,9 @@ RP_NODISCARD rp_status rp_learning_check(const rp_learning *learning, rp_error *
 RP_NODISCARD rp_status rp_learning_add(rp_learning *learning, const rp_learning_step *step,
                                        rp_error *err);
 
-/* Returns the absolute TD error whose loss is `max_loss`. `huber` is the argument of
+/* Returns the absolute TD error whose loss is `max_loss`. `huber` is the argument `delta` of
  * rp_td_loss(). If the mean loss of a batch is over `max_loss`, at least one of its errors is
- * larger than the result, because weights are at most 1. */
+ * larger than the result, because importance weights are at most 1. */
 double rp_learning_most_error(double max_loss, double huber);
 
 /* Returns true if the next update must move the target networks. `target_every` is the number
@@ -71,8 +75,8 @@ void rp_learning_metrics(rp_learning *learning, rp_agent_metrics *out);
 void rp_learning_add_network(rp_learning *learning, const rp_learning_network *network);
 
 /* Describe and restore the state, as get_state() and restored() of a learner do (learner.h).
- * The state is the counts, parameters, target parameters and moments. RP_CORRUPT: the restored
- * numbers cannot come from a run. */
+ * The state is the counts, parameters, target parameters and moments. Errors: RP_CORRUPT (the
+ * restored numbers cannot come from a run). */
 size_t rp_learning_get_state(rp_learning *learning, rp_state_part *parts);
 RP_NODISCARD rp_status rp_learning_restored(rp_learning *learning, rp_error *err);
 

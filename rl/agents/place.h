@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places many arrays in one allocated block. The caller runs the same sequence of
- * rp_place_array() calls twice: first with a NULL block, to learn the size of the block, then
- * with the block itself, to get the arrays. */
+/* Places many arrays in one allocated block. The caller makes the same sequence of
+ * rp_place_array() calls twice, each time beginning with `*end` 0: first with a NULL block,
+ * after which `*end` is the size of the block, then with the block itself, to get the
+ * arrays. */
 #ifndef RP_AGENTS_PLACE_H
 #define RP_AGENTS_PLACE_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Updates of an agent's parameters by one learner thread, or by several that work on the same
- * batch. A learner's share is the range of the batch's rows for which it computes gradients.
+ * batch. The share of a learner thread is the range of the batch's rows for which it computes
+ * gradients.
  *
  * Each kind of agent supplies a function that computes the gradients of a share. The other
  * steps of an update are the same for all agents:
@@ -27,26 +28,29 @@ typedef struct rp_update_found {
     double loss, value;
 } rp_update_found;
 
-/* Computes the gradients of a share of the batch at the agent's parameters, in the array of
- * learner number `learner`. Writes the TD errors of the share's rows to `errors`. The
- * gradients, too, are the share's part of the mean over the batch. Called on the learner's
- * thread. */
+/* Computes the gradients of a share of the batch at the agent's parameters, and writes them to
+ * the array of learner number `learner`. Like the result, these gradients are the share's part
+ * of the mean over the batch. Writes the TD errors of the share's rows to `errors`. Called on
+ * the learner's thread. */
 typedef rp_update_found rp_update_find(void *ctx, size_t learner, rp_slice share,
                                        rp_real *errors);
 
 typedef struct rp_team_update_options {
-    rp_learning *learning; /* its parameters are set. Borrowed until the update is freed */
+    rp_learning *learning; /* its parameters must be set already. Borrowed until the update
+                              object is freed */
     const rp_replay_options *replay; /* borrowed for rp_team_update_new() */
     size_t learners; /* 1 to RP_TEAM_MAX_SIZE, and at most the rows of a batch */
     double discount; /* discount per step, by which the discounts of a batch are multiplied */
-    double huber;    /* argument of rp_td_loss() */
-    bool is_clipped; /* the optimizers have a max_norm; false: the norm in the metrics is 0 */
-    bool sets_priorities;  /* write priorities back after each update */
+    double huber;    /* argument `delta` of rp_td_loss(), with which find() computes its loss */
+    bool is_clipped; /* true: the optimizers have a max_norm; false: the norm in the metrics is
+                        0 */
+    bool sets_priorities;  /* true: write priorities to the replay after each update */
     int64_t target_every;  /* updates between two moves of the target parameters */
-    double target_rate;    /* argument of rp_polyak() for such a move */
-    rp_real *const *grads; /* for each learner an array in the layout of the parameters.
-                              Borrowed; the entries may change when the number of learners
-                              does */
+    double target_rate;    /* argument `rate` of rp_polyak() in a move of the target
+                              parameters */
+    rp_real *const *grads; /* for each learner, an array for its gradients in the layout of the
+                              parameters. Borrowed. The owner is allowed to change the entries
+                              when it changes the number of learners */
     /* Called on the caller's thread after each batch is drawn. NULL: no call. */
     void (*prepare)(void *ctx);
     rp_update_find *find;
@@ -54,7 +58,7 @@ typedef struct rp_team_update_options {
 } rp_team_update_options;
 
 /* Makes an update object, with its replay (replay.h) and team (team.h). Returns owned.
- * RP_NO_RESOURCE, RP_NOT_FOUND. */
+ * Errors: RP_NO_RESOURCE, RP_NOT_FOUND. */
 RP_NODISCARD rp_status rp_team_update_new(const rp_allocator *alloc,
                                           const rp_team_update_options *options,
                                           rp_team_update **out, rp_error *err);
@@ -64,20 +68,21 @@ void rp_team_update_free(rp_team_update *update); /* NULL is fine */
  * disjoint and cover the batch. */
 rp_slice rp_share_of(size_t rows, size_t learners, size_t i);
 
-/* Returns the current batch. During find() its discounts are already multiplied by
- * `discount`. */
+/* Returns the current batch. When find() is called, the discounts of the batch are already
+ * multiplied by the option `discount`. */
 const rp_replay_batch *rp_team_update_batch(const rp_team_update *update);
 
 /* Makes one update, as update() of a learner (learner.h) does. */
 RP_NODISCARD rp_status rp_team_update_run(rp_team_update *update, rp_wait wait, rp_error *err);
 
 /* Changes the number of learners between two updates. Results with another number of learners
- * differ only by the order in which numbers are added. RP_INVALID, RP_NO_RESOURCE: nothing has
- * changed. */
+ * differ only by the order in which numbers are added. Errors: RP_INVALID, RP_NO_RESOURCE.
+ * After an error nothing has changed. */
 RP_NODISCARD rp_status rp_team_update_set_learners(rp_team_update *update, size_t learners,
                                                    rp_error *err);
 
-/* Fills in the metrics of `learning` and the bad items of the replay. */
+/* Fills in the metrics of options.learning, and the fields bad_items and bad_item of the
+ * replay. */
 void rp_team_update_metrics(rp_team_update *update, rp_agent_metrics *out);
 
 #endif

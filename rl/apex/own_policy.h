@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A policy that owns its network. Ape-X uses it in parts that have no learner from which to
- * make a policy, such as the evaluator. The policy can be for each kind of agent in
- * agent_kinds.h. */
+ * make a policy, such as the evaluator. It works for all kinds of agents in agent_kinds.h. */
 #ifndef RP_APEX_OWN_POLICY_H
 #define RP_APEX_OWN_POLICY_H
 

@@ -8,17 +8,20 @@
 #include "reprise/rl/settings.h"
 
 enum {
-    RP_OWN_IN_FLIGHT = 64, /* the most unconfirmed items per environment of an actor */
-    RP_OWN_MUTATE_FOR = 4, /* updates of the learner between requests with new priorities */
+    RP_OWN_IN_FLIGHT = 64, /* an actor waits while its environments have, on average, more
+                              unconfirmed items (not yet accepted by the table) */
+    RP_OWN_MUTATE_FOR = 4, /* the learner sends the new priorities of this many updates in one
+                              request */
 };
 
 /* Returns the `slack` of rp_replay_table() (rl/agents/replay_plan.h): how many samples the rate
- * limiter must tolerate beyond the bounds for a single actor. The result is the sum of two
- * parts: the samples due for the items that all actors but one add in a step, and the samples
- * that the learner's sampler has fetched ahead. */
+ * limiter must tolerate in addition to those that it tolerates for a single actor. The result
+ * is the sum of two parts: the samples for the most items that all actors but one can add in
+ * one step (n_step for each environment), and the samples that the learner's sampler
+ * prefetches. */
 double rp_own_slack(const rp_apex_making *making, const rp_settings_table *table);
 
-/* The number of parallel environments of one actor. */
+/* Returns the number of parallel environments of one actor. */
 size_t rp_own_copies(const rp_settings_table *table, const void *settings);
 
 #endif

@@ -6,9 +6,9 @@
 
 #include "reprise/rl/env.h"
 
-/* What rp_env records of each copy. */
+/* The data that rp_env keeps for each copy besides its state. */
 typedef struct rp_env_copy {
-    int64_t steps;   /* in the current episode */
+    int64_t steps;   /* number of steps in the current episode */
     uint32_t seeded; /* 0 or 1: the copy has a random stream */
     uint32_t begun;  /* 0 or 1: the copy has been reset */
 } rp_env_copy;
@@ -20,16 +20,16 @@ struct rp_env {
     rp_env_context ctx;
     double settings[RP_ENV_MAX_SETTINGS];
     size_t copies;
-    size_t elements;               /* in the observation of one copy */
-    size_t observation_bytes;      /* of the observation of one copy */
-    size_t waiting;                /* copies that need a reset before the next step */
+    size_t elements;               /* number of elements in the observation of one copy */
+    size_t observation_bytes;      /* bytes of the observation of one copy */
+    size_t waiting;                /* number of copies that need a reset before the next step */
     bool keep_ended, clip_actions; /* see rp_env_options */
     rp_env_copy *copy;             /* array with an entry for each copy */
     void *states;                  /* spec.state_bytes bytes for each copy */
     void *shared;                  /* read-only data of the class */
 };
 
-/* The state of a copy. */
+/* Returns the address of the state of a copy. */
 static inline void *rp_env_state(const rp_env *env, size_t copy)
 {
     return (char *)env->states + copy * env->spec.state_bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of a logger (reprise/rl/run_log.h: it writes the progress of a training run), for
- * the files that implement loggers. */
+/* The struct of a logger, which writes the progress of a training run (reprise/rl/run_log.h),
+ * for the files that implement loggers. */
 #ifndef RP_LOOP_RUN_LOG_H
 #define RP_LOOP_RUN_LOG_H
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products (GEMM). There is one implementation per instruction set, and one that calls a
- * CBLAS library.
+/* Matrix products (GEMM). There is one implementation for each instruction set, and one that
+ * calls a CBLAS library.
  *
- * A product is c = activation(a b + bias), or c += a b. In our own implementations, the order
- * in which the terms of an element of c are added depends only on n, k and the layout of a and
- * b. A row of c therefore does not depend on the number of rows. Results of different
+ * A product is c = activation(a b + bias), or c += a b. In all implementations except CBLAS,
+ * the order in which the terms of an element of c are added depends only on n, k and the layout
+ * of a and b. A row of c therefore does not depend on the number of rows. Results of different
  * implementations differ by rounding, because those for AVX2 and AVX-512 use fused
  * multiply-add.
  *
- * All functions are pure: they only use arrays of the caller. c must not overlap a, b or
- * bias. */
+ * A product uses only the arrays of the caller. c must not overlap a, b or bias. */
 #ifndef RP_NN_GEMM_H
 #define RP_NN_GEMM_H
 
@@ -18,17 +17,19 @@
 typedef struct rp_gemm {
     size_t m, n, k; /* a is m x k, b is k x n, c is m x n; all >= 1 */
 
-    /* Element (i, j) of a is a[i * a_row + j * a_col]. The same holds for b. One of the two
-     * strides of a matrix must be 1: a_col if its rows are contiguous, a_row if it is stored
-     * transposed, with contiguous columns. */
+    /* Element (i, j) of a is a[i * a_row + j * a_col], and element (i, j) of b is b[i * b_row +
+     * j * b_col]. One of the two strides of a matrix must be 1: a_col if the rows of a are
+     * contiguous; a_row if a is stored transposed, that is, with contiguous columns. */
     const rp_real *a, *b;
     size_t a_row, a_col;
     size_t b_row, b_col;
 
     rp_real *c;
-    size_t c_row; /* stride of the rows of c; the rows are contiguous */
+    size_t c_row; /* numbers from the start of one row of c to that of the next; each row is
+                     contiguous */
 
-    bool accumulate;          /* c += a b, without bias and activation */
+    bool accumulate;          /* true: c += a b. `bias` must be NULL, and `activation`
+                                 RP_LINEAR */
     const rp_real *bias;      /* n numbers, added to each row of c; NULL: no bias */
     rp_activation activation; /* applied after the bias */
 } rp_gemm;
@@ -59,7 +60,7 @@ const rp_gemm_ops *rp_gemm_find(const char *name);
  * neither. */
 void rp_gemm_finish(const rp_gemm *g);
 
-/* Asserts that `g` meets the conditions stated above. */
+/* Asserts that `g` meets the conditions in the comments of rp_gemm. */
 void rp_gemm_check(const rp_gemm *g);
 
 #endif

@@ -10,30 +10,34 @@
  *   mask_of(n)     selects the first n lanes, 0 <= n <= LANES
  *   keep           makes the compiler hold a vector in a register
  *   load, load_some, store, store_some, spread, fused, add, zero, positive
+ *                  operations on vectors: load_some and store_some access only the selected
+ *                  lanes, spread copies a number to all lanes, fused(a, b, sum) is a b + sum,
+ *                  and positive(x) is max(x, 0)
  *   sum_lanes      sums the lanes of each of four vectors, by adding the upper half of the
  *                  lanes to the lower half until one number is left; the four sums are the
  *                  first four lanes of the result
  *   turn           transposes a block of LANES x LANES numbers
  *
- * A tile is a block of c of up to MOST_ROWS rows and MOST_VECS vectors. Its sums stay in
- * registers while the loop over k runs. A strip is a column of tiles, and TILE_WIDTH is its
- * width.
+ * The product is c = a b, where a is m x k, b is k x n and c is m x n (gemm.h). A tile is a
+ * block of c of up to MOST_ROWS rows and MOST_VECS vectors. Its sums stay in registers while
+ * the loop over k runs. A strip is a column of tiles, and TILE_WIDTH is its width.
  *
  * b is cut into panels, which are as wide as a tile and PANEL_K rows deep. "Packing" copies a
- * panel to contiguous memory, so that it stays in the level 1 cache while all rows of a are
- * multiplied by it. Meanwhile the next panel is prefetched. A transposed a is packed as well,
- * BLOCK_ROWS rows at a time, in the order in which the tiles read it. If a has few rows or b is
- * small, b is read in place. The rows of a are processed in blocks that stay in the level 2
- * cache.
+ * panel to contiguous memory, so that the panel stays in the level 1 cache while all rows of a
+ * block of a are multiplied by it. Meanwhile the next panel is prefetched. A transposed a is
+ * packed, too: BLOCK_ROWS rows at a time, in the order in which the tiles read them. If a has
+ * few rows or b is small, b is not packed. The rows of a are processed in blocks that stay in
+ * the level 2 cache.
  *
  *         k            n                       n
  *     +-------+    +--[===]--+           +----[###]---+
  *   m |=======|  k |  [===]  |   =>    m |    [###]   |     # a tile of c
  *     +-------+    +--[===]--+           +------------+     = its row of a and its panel of b
  *
- * If c has few columns, a tile would leave most lanes idle. gemm_narrow.h then uses the lanes
- * for different k. Where its conditions do not hold, the transposed product is computed, whose
- * rows are the columns of c.
+ * If c has few columns, a tile would leave most lanes (the positions in a vector) idle. For
+ * such products, gemm_narrow.h uses the lanes for different terms of one sum. If the conditions
+ * of gemm_narrow.h do not hold, the transposed product is computed: its rows are the columns of
+ * c.
  *
  * Invariants:
  *   G1  outside gemm_narrow.h, an element of c starts as its old value or 0, and its terms are
@@ -60,8 +64,9 @@
 enum {
     MOST_BLOCK_ROWS = 384,     /* rows of a block of a, which stays in the level 2 cache */
     TURNED_N = LANES / 2,      /* a c of at most this many columns is computed transposed */
-    PACK_STRIPS = 8,           /* with fewer strips, packing a costs more than it saves */
-    PACK_ROWS = 2 * MOST_ROWS, /* with fewer rows of a, packing b costs more than it saves */
+    PACK_STRIPS = 8,           /* with fewer strips, packing a takes more time than it saves */
+    PACK_ROWS = 2 * MOST_ROWS, /* with fewer rows of a, packing b takes more time than it
+                                  saves */
     SMALL_B = 4096,            /* a b of up to this many numbers stays in the level 1 cache */
     LARGE_B = 32768,           /* a larger b does not stay in the level 2 cache */
 };
@@ -69,7 +74,7 @@ enum {
 /* How a product is cut into blocks and panels, and which matrices are packed. */
 typedef struct packing {
     bool pack_a, pack_b;
-    bool fetch;   /* prefetch b, because it is larger than the level 2 cache */
+    bool fetch;   /* true: prefetch panels of b, because b is larger than the level 2 cache */
     size_t depth; /* rows of a panel of b */
     size_t rows;  /* rows of a block of a */
 } packing;
@@ -96,9 +101,9 @@ typedef struct place {
     size_t p, k;
 } place;
 
-/* Sets what the tiles of the strip at column j prefetch. If b is transposed, this is the next
- * panel, which also comes next in memory. Otherwise the panels at the next k lie side by side
- * in memory, and each strip prefetches its part of their rows. */
+/* Sets the memory that the tiles of the strip at column j prefetch. If b is transposed, it is
+ * the next panel, which also comes next in memory. Otherwise all panels that begin at the next
+ * p lie side by side in memory, and each strip prefetches its part of their rows. */
 static void fetch_next(const rp_gemm *g, const place *at, size_t j, strip *s)
 {
     size_t p = at->p + at->k, strips = (g->n + TILE_WIDTH - 1) / TILE_WIDTH, share;
@@ -152,16 +157,16 @@ static void run_panel(const rp_gemm *g, const packing *plan, const place *at,
     run_strip(s, at->rows, width);
 }
 
-/* Selects the panels that begin at row p of b. */
+/* Makes `at` describe the panels that begin at row p of b. */
 static void set_panel(const rp_gemm *g, const packing *plan, place *at, size_t p)
 {
     at->p = p;
     at->k = g->k - p < plan->depth ? g->k - p : plan->depth;
 }
 
-/* Computes all strips of a block. If b is not transposed, uses one panel per strip. If b is
- * transposed, uses all panels of a strip before the next strip, because then b is read in the
- * order of memory. */
+/* Computes all strips of a block. If b is not transposed, uses only the panel at row at.p for
+ * each strip. If b is transposed, uses all panels of a strip before it begins the next strip,
+ * so that b is read in the order of memory. */
 static void run_block(const rp_gemm *g, const packing *plan, place at)
 {
     _Alignas(64) float block[PANEL_K * (BLOCK_ROWS + MOST_ROWS)];
@@ -180,7 +185,8 @@ static void run_block(const rp_gemm *g, const packing *plan, place at)
 static void run_tiles(const rp_gemm *g)
 {
     packing plan = packing_of(g);
-    size_t depth = g->b_col == 1 ? plan.depth : g->k; /* the others are in run_block() */
+    size_t depth = g->b_col == 1 ? plan.depth : g->k; /* if b is transposed, run_block() loops
+                                                         over the panels */
     place at;
 
     for (size_t p = 0; p < g->k; p += depth) {

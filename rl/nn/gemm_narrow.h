@@ -7,11 +7,11 @@
  * upper half of the lanes is added to the lower half, until one number is left. The old c is
  * added last.
  *
- * Vectors along k need contiguous columns of b. If b is not transposed, its columns are copied
- * first. For a product of at most IN_PLACE_ROWS rows the copy costs more than it saves, so
- * run_in_place() reads b in place: sums[l] is then a vector with a lane for each column. Both
- * ways make the same additions in the same order, so a row of c does not depend on the number
- * of rows. */
+ * Vectors along k need contiguous columns of b. If the columns of b are not contiguous, they
+ * are copied first. For a product of at most IN_PLACE_ROWS rows the copy takes more time than
+ * it saves, so run_in_place() reads b in place: there, sums[l] holds what lane l holds
+ * otherwise, as a vector with a lane for each column of c. Both ways make the same additions in
+ * the same order, so a row of c does not depend on the number of rows. */
 #ifndef RP_NN_GEMM_NARROW_H
 #define RP_NN_GEMM_NARROW_H
 
@@ -29,10 +29,10 @@
 
 enum {
     NARROW_N = LANES / 2, /* most columns of c */
-    NARROW_K = 1024,      /* most rows of b, which bounds the copy of b */
+    NARROW_K = 1024,      /* most rows of b; bounds the size of the copy of b */
     NARROW_ROWS = 4,      /* rows computed at a time */
     NARROW_COLUMNS = 4,   /* columns computed at a time */
-    IN_PLACE_ROWS = 4,    /* up to this many rows of c, b is not copied */
+    IN_PLACE_ROWS = 4,    /* if c has at most this many rows, b is not copied */
 };
 
 /* Adds the old c and the bias to the sums of one row, applies ReLU, and stores them. */
@@ -46,7 +46,7 @@ INLINE void finish_sums(const rp_gemm *g, size_t i, size_t j, vec sums, mask som
     store_some(c, some, sums);
 }
 
-/* Does the same for the sums of NARROW_ROWS rows of one column. */
+/* Does the same as finish_sums(), but for the sums of NARROW_ROWS rows of one column. */
 INLINE void finish_column(const rp_gemm *g, size_t i, size_t j, vec sums)
 {
     float out[LANES], *c = g->c + i * g->c_row + j;
@@ -69,7 +69,7 @@ typedef struct dots {
     size_t b_col;
 } dots;
 
-/* The position of one vector along k, in rows of a and in columns of b. */
+/* The position of one vector along k: in the rows of a, and in the columns of b. */
 typedef struct lanes_of_k {
     const float *a, *b;
     size_t a_row, b_col;
@@ -150,7 +150,8 @@ DOTS(4, 4)
 
 typedef void dots_fn(const dots *d);
 
-/* The functions for 1 row and for NARROW_ROWS rows, by number of columns - 1. */
+/* The functions for 1 row, then those for NARROW_ROWS rows. The second index is the number of
+ * columns - 1. */
 static dots_fn *const all_dots[2][NARROW_COLUMNS] = {{dots_1_1, dots_1_2, dots_1_3, dots_1_4},
                                                      {dots_4_1, dots_4_2, dots_4_3, dots_4_4}};
 
@@ -171,7 +172,7 @@ static void run_dots(const rp_gemm *g, const float *b, size_t b_col)
     }
 }
 
-/* Computes one row of c, with b in place. */
+/* Computes row i of c, without a copy of b. */
 static void run_in_place(const rp_gemm *g, size_t i)
 {
     const float *a = g->a + i * g->a_row, *b = g->b;
@@ -192,8 +193,8 @@ static void run_in_place(const rp_gemm *g, size_t i)
     finish_sums(g, i, 0, sums[0], some);
 }
 
-/* True if run_narrow() can compute the product. The number of rows m must not matter here,
- * because a row of c must not depend on m. */
+/* Returns true if run_narrow() can compute the product. The condition must not use the number
+ * of rows m, because the bits of a row of c must not depend on m. */
 static bool is_narrow(const rp_gemm *g)
 {
     return g->n <= NARROW_N && g->k <= NARROW_K && g->a_col == 1;

@@ -12,7 +12,7 @@
 
 enum {
     PANEL_K = 128,               /* most rows of a panel of b */
-    BLOCK_ROWS = 16 * MOST_ROWS, /* most rows of a packed block of a transposed a */
+    BLOCK_ROWS = 16 * MOST_ROWS, /* most rows of a block of a transposed a that is packed */
 };
 
 /* Copies a panel of b, `k` rows of `width` numbers, to rows of TILE_WIDTH numbers. */

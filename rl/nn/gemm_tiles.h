@@ -18,15 +18,15 @@ enum { LINE = 16 }; /* numbers in a cache line */
 typedef struct strip {
     const float *a, *b;
     size_t a_row, a_col, b_row, k;
-    size_t a_tile; /* if a is packed: distance, in numbers, from the first row of a tile to that
-                      of the next tile. 0: a is not packed, and the distance is a_row times the
-                      rows of the tile */
+    size_t a_tile; /* distance, in numbers, from the first row of a tile to the first row of the
+                      next tile, if a is packed. 0: a is not packed, and this distance is a_row
+                      times the rows of the tile */
     float *c;
     size_t c_row;
     const float *bias; /* set only for the last panel; otherwise NULL */
     bool resume;       /* true: the sums begin with the old c; false: with 0 */
-    bool relu;         /* apply ReLU; set only for the last panel */
-    size_t last;       /* lanes in use in the last vector of a row */
+    bool relu;         /* true: apply ReLU; set only for the last panel */
+    size_t last;       /* number of lanes in use in the last vector of a row */
 
     /* What to prefetch while the tiles are computed: next_rows rows of next_length numbers,
      * next_row numbers apart. next_rows is 0 if there is nothing to prefetch. */
@@ -138,7 +138,7 @@ TILES(6)
 
 typedef void tile_fn(const strip *s);
 
-/* The functions by `partial`, rows - 1 and vectors - 1. */
+/* The functions. The indices are `partial`, number of rows - 1, and number of vectors - 1. */
 static tile_fn *const tiles[2][MOST_ROWS][MOST_VECS] = {ALL_ROWS(tile), ALL_ROWS(edge)};
 
 /* Computes a tile of one row and ROW_WIDTH columns. A product of one row is bound by memory
@@ -157,8 +157,9 @@ static void tile_row(const strip *s)
     finish_row(s, sums, s->c, ROW_VECS, false);
 }
 
-/* Called before a tile of `done` rows, when the strip has `rows` rows left. Of the rows that
- * are still to be prefetched (s->next_rows), prefetches the same fraction, done / rows. */
+/* Called before a tile of `done` rows is computed, when the strip has `rows` rows left,
+ * including those of the tile. Prefetches the fraction done / rows of the s->next_rows rows
+ * that remain to be prefetched. */
 static void fetch(strip *s, size_t done, size_t rows)
 {
     size_t count = s->next_rows * done / rows;
@@ -169,8 +170,8 @@ static void fetch(strip *s, size_t done, size_t rows)
 }
 
 /* Returns the number of rows of the next tile if `rows` rows are left. A last tile of one or
- * two rows would leave the pipeline half empty, so the last two tiles then divide their rows
- * evenly. */
+ * two rows would leave the processor's pipeline half empty. In this case the last two tiles
+ * divide their rows evenly. */
 static size_t tile_rows(size_t rows)
 {
     if (rows <= MOST_ROWS) return rows;

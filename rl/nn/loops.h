@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops over long arrays that are not matrix products: steps of optimizers, sums, the
+/* Loops over long arrays, other than matrix products: the steps of optimizers, sums, and the
  * backward pass of ReLU.
  *
- * There is one implementation per instruction set. All are compiled from the same C source
- * (loops_body.h), without contraction or reordering of operations, so all give the same
- * bits. */
+ * There is one implementation for each instruction set. All are compiled from the same C source
+ * (loops_body.h). The compiler neither contracts operations (to fused multiply-adds) nor
+ * reorders them, so all implementations give the same bits. */
 #ifndef RP_NN_LOOPS_H
 #define RP_NN_LOOPS_H
 
@@ -39,11 +39,11 @@ typedef struct rp_loops {
      * last. */
     double (*square_sum)(const rp_real *x, size_t count);
     void (*scale)(rp_real *x, size_t count, rp_real factor);
-    /* x += (y - x) * rate. */
+    /* Computes x += (y - x) * rate, for `count` numbers. */
     void (*blend)(rp_real *x, const rp_real *y, size_t count, rp_real rate);
-    /* Sets grad to 0 wherever y > 0 is false. */
+    /* Sets grad[i] to 0 wherever y[i] > 0 is false. */
     void (*relu_backward)(const rp_real *y, rp_real *grad, size_t count);
-    /* sums += x, for `count` numbers. */
+    /* Computes sums += x, for `count` numbers. */
     void (*add)(rp_real *sums, const rp_real *x, size_t count);
 } rp_loops;
 

@@ -9,9 +9,10 @@
 #include "nn/loops.h"
 #include "nn/real.h"
 
-/* Returns 0 for a subnormal number, and any other number unchanged. The moments of a unit that
- * no longer gets a gradient shrink until they are subnormal, and processors compute many times
- * slower with subnormal numbers. */
+/* Returns 0 for a subnormal number, and any other number unchanged. Without this function, Adam
+ * would be slow: if a unit of the network gets no gradient any more, its moments become smaller
+ * with each step until they are subnormal, and processors compute many times slower with
+ * subnormal numbers. */
 static inline rp_real normal(rp_real x)
 {
     return x < RP_SMALLEST && x > -RP_SMALLEST ? 0 : x;
@@ -34,8 +35,8 @@ static void adam(const rp_step *s)
     }
 }
 
-/* RMSProp. `mean` is not NULL if it is centred, and `velocity` is not NULL if it has
- * momentum. */
+/* RMSProp. It is centred if s->mean is not NULL, and has momentum if s->velocity is not
+ * NULL. */
 static void rmsprop(const rp_step *s)
 {
     rp_step_factors by = s->by;

@@ -23,12 +23,12 @@ struct rp_net {
     rp_layer layers[];
 };
 
-/* Asserts N1 to N3. */
+/* Asserts the invariants N1 to N3. */
 void rp_net_check(const rp_net *net);
 
 /* Replaces the file `path` atomically: writes the bytes to a file named `path` with ".new"
- * appended, then renames it to `path`. RP_UNAVAILABLE: the text of the error gives the
- * reason. */
+ * appended, then renames it to `path`. Errors: RP_UNAVAILABLE (the text of the error gives the
+ * reason). */
 rp_status rp_net_write_file(const char *path, const uint8_t *bytes, size_t size, rp_error *err);
 
 #endif

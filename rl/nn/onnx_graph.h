@@ -14,15 +14,17 @@
  *   Value { 1 string name; 2 { 1 { 1 int32 type; 2 { 1 Dim dims } } } }
  *   Dim { 1 int64 size; 2 string variable }
  *
- * A message within a message begins with its length. The length is inserted when the message is
- * closed. An "open" message is one to which fields can still be added.
+ * A message within a message begins with its length. While fields can still be added to a
+ * message, it is called open. rp_onnx_close() closes a message: it inserts the length in front
+ * of the contents.
  *
  * Invariants:
  *   G1  size <= room;
  *   G2  every message that was opened is closed, in the reverse order of opening;
  *   G3  a value is written before an operator reads it.
  *
- * If memory runs out, `failed` is set, and all later calls do nothing. */
+ * If memory runs out, the field `failed` is set, and no later call adds anything to the
+ * file. */
 #ifndef RP_NN_ONNX_GRAPH_H
 #define RP_NN_ONNX_GRAPH_H
 
@@ -67,7 +69,8 @@ typedef struct rp_onnx_attribute {
     size_t count;    /* entries of `ints` in use, for RP_ONNX_INTS */
 } rp_onnx_attribute;
 
-/* One operator. Entries of an array behind the last input, output or attribute are zero. */
+/* One operator. The entries of an array after the last input, output or attribute must be
+ * zero. */
 typedef struct rp_onnx_node {
     const char *op;
     const rp_onnx_value *in[RP_ONNX_MAX_INPUTS];
@@ -106,7 +109,7 @@ rp_onnx_value rp_onnx_scalar(rp_onnx_graph *g, float number);
 void rp_onnx_port(rp_onnx_graph *g, unsigned field, const char *name, int type,
                   const int64_t *dims, size_t rank);
 
-/* Asserts G1 and G2. */
+/* Asserts the invariants G1 and G2. */
 void rp_onnx_graph_check(const rp_onnx_graph *g);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of <math.h> for rp_real, and its smallest normal number RP_SMALLEST. rp_real is
- * float; the tests of gradients are built with double. */
+/* The functions of <math.h> for rp_real, and RP_SMALLEST, the smallest positive normal number
+ * of this type. rp_real is float; only the tests of gradients are built with double. */
 #ifndef RP_NN_REAL_H
 #define RP_NN_REAL_H
 

@@ -4,8 +4,8 @@
  * Frames are added and released in order. A frame is stored in a slot, by which readers find
  * it. If a new frame equals a recent frame, it gets the slot of that frame. Otherwise, the
  * frame is divided into pieces, and a piece that equals a recent piece is not stored again.
- * "Recent" means among the last `window` frames or pieces. Hashes find candidates, and memcmp()
- * decides, so a reader always gets the bytes that were added.
+ * "Recent" means among the last `window` frames or pieces that were stored. Hashes find equal
+ * candidates, and memcmp() confirms them, so a reader always gets the bytes that were added.
  *
  * Not thread-safe: the owner must serialise all calls. */
 #ifndef RP_BUFFER_FRAMES_H
@@ -20,12 +20,12 @@ typedef struct rp_frame_memo {
     uint64_t hash, number;
 } rp_frame_memo;
 
-/* A ring buffer of elements, allocated in segments. Elements are numbered in order of arrival;
- * the ring holds the numbers [tail, next). */
+/* A ring buffer of elements, allocated in segments. Elements are numbered in order of arrival.
+ * The ring holds the elements with the numbers `tail` to next - 1. */
 typedef struct rp_frame_ring {
     rp_sparse_array segments;
     uint64_t tail, next;
-    uint64_t window;      /* a new element is compared with so many previous elements */
+    uint64_t window;      /* how many previous elements a new element is compared with */
     uint32_t slot_mask;   /* the slot of an element is number & slot_mask */
     uint32_t memo_mask;   /* the memo of an element is at hash & memo_mask */
     rp_frame_memo *memos; /* a new memo overwrites the old one with the same index */
@@ -33,20 +33,21 @@ typedef struct rp_frame_ring {
 
 typedef struct rp_frames {
     rp_allocator alloc;
-    size_t frame_bytes, piece_bytes; /* the last piece may be shorter */
+    size_t frame_bytes, piece_bytes; /* size of a frame, and of each piece except the last,
+                                        which can be shorter */
     uint32_t piece_count;
-    rp_frame_ring frames; /* ring of records; a record lists the pieces of a frame */
-    rp_frame_ring pieces; /* ring of the bytes of pieces */
+    rp_frame_ring frames; /* the ring of records; a record lists the pieces of one frame */
+    rp_frame_ring pieces; /* the ring of pieces, with their bytes */
 } rp_frames;
 
-/* Initialises a store for at most `capacity` frames in use at once, in addition to the window.
- * On RP_NO_RESOURCE, there is nothing to deinitialise. */
+/* Initialises a store for at most `capacity` frames in use at once, and the frames of the
+ * window in addition. On RP_NO_RESOURCE, there is nothing to deinitialise. */
 RP_NODISCARD rp_status rp_frames_init(rp_frames *f, const rp_allocator *alloc,
                                       size_t frame_bytes, size_t capacity);
 void rp_frames_deinit(rp_frames *f); /* *f may be zeroed memory */
 
-/* Returns the number of the next new frame, as a mark for rp_frames_release(). From now on,
- * rp_frames_put() does not return slots of frames with numbers below mark - window. */
+/* Returns a mark for rp_frames_release(), the number of the next new frame. After this call,
+ * rp_frames_put() does not return slots of frames whose numbers are below mark - window. */
 static inline uint64_t rp_frames_mark(const rp_frames *f)
 {
     return f->frames.next;
@@ -55,12 +56,12 @@ static inline uint64_t rp_frames_mark(const rp_frames *f)
 /* Adds a frame and writes its slot. On RP_NO_RESOURCE, nothing has changed. */
 RP_NODISCARD rp_status rp_frames_put(rp_frames *f, const char *data, uint32_t *slot);
 
-/* Undoes all calls of rp_frames_put() since the moment when rp_frames_mark() was frame_mark and
+/* Undoes all calls of rp_frames_put() since rp_frames_mark() returned frame_mark and
  * f->pieces.next was piece_mark. */
 void rp_frames_undo(rp_frames *f, uint64_t frame_mark, uint64_t piece_mark);
 
-/* Releases the frames whose slots no rp_frames_put() can have returned since rp_frames_mark()
- * was `mark`. */
+/* Releases all frames whose slots rp_frames_put() cannot have returned after rp_frames_mark()
+ * returned `mark`. */
 void rp_frames_release(rp_frames *f, uint64_t mark);
 
 /* Copies the frame in a slot to `out`. */
@@ -77,7 +78,7 @@ void rp_frames_clear(rp_frames *f);
 /* Returns the bytes of memory that the store holds. */
 size_t rp_frames_memory(const rp_frames *f);
 
-/* For tests: returns true if the slot holds a frame with all its pieces (F1 to F3 of
+/* For tests: returns true if the slot holds a frame with all its pieces (invariants F1 to F3 of
  * frames.c). */
 bool rp_frames_check(const rp_frames *f, uint32_t slot);
 

@@ -13,12 +13,13 @@
 #include "util/mutex.h"
 #include "util/rng.h"
 
-/* A column. A row contains its value, or, if frames are shared, the slots of its frames in a
- * frame store (frames.h). */
+/* A column. A row contains the column's value. If the value is made of frames that are stored
+ * without duplicates, the row contains the slots of these frames in a frame store (frames.h)
+ * instead. */
 typedef struct buffer_column {
     char name[64];
     size_t bytes;         /* size of a value */
-    size_t offset;        /* where the value or the slots are in a row */
+    size_t offset;        /* offset in a row of the value or of the slots */
     size_t frame_bytes;   /* size of a frame; 0: the row contains the value itself */
     uint32_t frame_count; /* frames in a value */
     uint32_t store;       /* index of the frame store */
@@ -27,13 +28,14 @@ typedef struct buffer_column {
 /* A frame store: all frames of one size. */
 typedef struct buffer_store {
     rp_frames frames;
-    size_t mark_offset;      /* where a row contains the store's rp_frames_mark() */
+    size_t mark_offset; /* offset in a row of the rp_frames_mark() that the store had when the
+                           row was added */
     uint32_t frames_per_row; /* frames of this size in a row, over all columns */
 } buffer_store;
 
 struct rp_replay_buffer {
     rp_allocator alloc;
-    size_t capacity; /* of rows. This and the fields up to `streams` are constant */
+    size_t capacity; /* the most rows. This and the fields up to `streams` are constant */
     double alpha, epsilon;
     rp_power_fn *power;
     buffer_column *columns;
@@ -45,13 +47,14 @@ struct rp_replay_buffer {
     rp_mutex mu; /* rank 81; guards all below */
     buffer_store *stores RP_GUARDED_BY(mu);
     rp_sparse_array rows RP_GUARDED_BY(mu);
-    rp_sumtree *tree RP_GUARDED_BY(mu); /* of weights; NULL: rows are drawn uniformly */
+    /* Sum tree of the weights of rows; NULL: rows are drawn uniformly. */
+    rp_sumtree *tree RP_GUARDED_BY(mu);
     rp_rng rng RP_GUARDED_BY(mu);
     double largest RP_GUARDED_BY(mu);  /* the largest priority so far */
     uint64_t added RP_GUARDED_BY(mu);  /* rows ever added; also the number of the next row */
     size_t size RP_GUARDED_BY(mu);     /* rows that can be drawn */
     uint32_t *slots RP_GUARDED_BY(mu); /* scratch buffer for draws: `room` slots */
-    double *numbers RP_GUARDED_BY(mu); /* scratch buffer: 2 * `room` numbers */
+    double *numbers RP_GUARDED_BY(mu); /* scratch buffer for draws: 2 * `room` numbers */
     size_t room RP_GUARDED_BY(mu);     /* size of the scratch buffers, in draws */
 };
 
@@ -68,16 +71,16 @@ static inline void buffer_copy_value(char *to, const char *from, size_t bytes)
     }
 }
 
-/* Returns the slot (index in the ring) of row `number` without a division. The row must be in
- * the buffer, and `lap` must be buffer_lap(). */
+/* Returns the slot of row `number`, its index in the ring of rows, without a division. The row
+ * must be in the buffer, and `lap` must be the result of buffer_lap(). */
 static inline uint32_t buffer_slot(const rp_replay_buffer *b, uint64_t lap, uint64_t number)
 {
     assert(number < lap + b->capacity && number + b->capacity >= lap);
     return (uint32_t)(number >= lap ? number - lap : number + b->capacity - lap);
 }
 
-/* Returns the number of the latest row in slot 0, or the number of the next row if that goes to
- * slot 0. */
+/* Returns the number of the latest row that was added in slot 0. If the next row goes to slot
+ * 0, returns the number of the next row. */
 static inline uint64_t buffer_lap(const rp_replay_buffer *b)
 {
     return b->added - b->added % b->capacity;

@@ -4,7 +4,7 @@
  *
  * Not thread-safe: the owner must serialise all calls.
  *
- * Invariant A1: `used` is the number of segments in the table that are not NULL. */
+ * Invariant A1: `used` is the number of pointers in `table` that are not NULL. */
 #ifndef RP_BUFFER_SPARSE_ARRAY_H
 #define RP_BUFFER_SPARSE_ARRAY_H
 
@@ -19,7 +19,7 @@ typedef struct rp_sparse_array {
     size_t table_count;
     size_t element_bytes;
     size_t segment_bytes;
-    size_t used;          /* A1 */
+    size_t used;          /* see invariant A1 */
     uint32_t shift, mask; /* element number = segment << shift | index within the segment */
 } rp_sparse_array;
 
@@ -33,11 +33,11 @@ RP_NODISCARD rp_status rp_sparse_array_init(rp_sparse_array *s, const rp_allocat
 void rp_sparse_array_deinit(rp_sparse_array *s); /* *s may be zeroed memory */
 
 /* Allocates the segment of an element if necessary. A new segment has undefined contents.
- * RP_NO_RESOURCE. */
+ * Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_sparse_array_need(rp_sparse_array *s, size_t element);
 
-/* Allocates all segments, and makes the system provide their memory now. On RP_NO_RESOURCE,
- * some segments have been allocated. */
+/* Allocates all segments, and makes the system provide their memory now instead of at the first
+ * write. On RP_NO_RESOURCE, some segments are allocated and others are not. */
 RP_NODISCARD rp_status rp_sparse_array_fill(rp_sparse_array *s);
 
 /* Frees the segment that contains an element, with all its elements. */

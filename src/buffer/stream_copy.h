@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies memory that will not be read soon, with non-temporal stores. Such stores bypass the
- * CPU's caches: the destination is not read into them and evicts nothing from them. */
+ * CPU's caches: the destination is not read into the caches, and nothing is evicted from
+ * them. */
 #ifndef RP_BUFFER_STREAM_COPY_H
 #define RP_BUFFER_STREAM_COPY_H
 
@@ -31,8 +32,8 @@ static inline void rp_stream_copy(char *to, const char *from, size_t bytes)
     }
 }
 
-/* Orders the stores of earlier copies before all later stores. Must be called before another
- * thread may read the copies. */
+/* Orders the stores of earlier copies before all later stores. Must be called before the copies
+ * are made visible to another thread. */
 static inline void rp_stream_end(void)
 {
     _mm_sfence();

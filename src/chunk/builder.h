@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two further interfaces of chunk builders (chunk_api.h), which collect rows for a chunk. The
- * first is appending in two steps: a caller with several builders reserves in all of them
- * before it commits in any, so that it appends to all of them or to none. The second is
- * compressing with a compressor of the caller: the builder's rows are not changed, so other
- * threads may read them meanwhile. */
+ * first appends a row in two steps. A caller with several builders reserves in all of them
+ * before it commits in any, so that it appends to all of them or to none. The second compresses
+ * the rows with a compressor that the caller provides. It does not change the builder's rows,
+ * so other threads may read the rows at the same time. */
 #ifndef RP_CHUNK_BUILDER_H
 #define RP_CHUNK_BUILDER_H
 
 #include "chunk/codec.h"
 
-/* The first half of rp_chunk_builder_append(), with its statuses: checks a row and makes room
- * for it. Appends nothing yet. */
+/* The first half of rp_chunk_builder_append(): checks a row and makes room for it, but does not
+ * append it yet. Returns the same statuses as rp_chunk_builder_append(). */
 RP_NODISCARD rp_status rp_chunk_builder_reserve(rp_chunk_builder *builder, const rp_tensor *row,
                                                 rp_error *err);
 
-/* The second half: appends the row that was reserved. The caller must not make another call on
- * the builder between the two. Cannot fail. */
+/* The second half: appends the row with which rp_chunk_builder_reserve() was called. The caller
+ * must not make another call on the builder between the two calls. Cannot fail. */
 void rp_chunk_builder_commit(rp_chunk_builder *builder, const rp_tensor *row);
 
 /* A compressor: codec state and a scratch buffer, which are reused for many chunks. Only one
@@ -32,8 +32,8 @@ typedef struct rp_chunk_compressor {
 void rp_chunk_compressor_init(rp_chunk_compressor *press, const rp_allocator *alloc);
 void rp_chunk_compressor_deinit(rp_chunk_compressor *press);
 
-/* As rp_chunk_builder_finish(), but the builder keeps its rows and does not write to them, so
- * that other threads may copy the rows meanwhile. */
+/* Like rp_chunk_builder_finish(), but the builder keeps its rows and does not write to them, so
+ * that other threads may copy the rows during the call. */
 RP_NODISCARD rp_status rp_chunk_builder_compress(rp_chunk_builder *builder,
                                                  rp_chunk_compressor *press,
                                                  const rp_chunk_origin *origin, rp_chunk **out,

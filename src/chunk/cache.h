@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cache of decoded columns with a limit in bytes. The key is the chunk and the index of the
- * column.
+/* A cache of decoded columns of chunks (chunk_api.h), with a limit in bytes. The key of an
+ * entry is the chunk and the index of the column.
  *
  * The cache is an open-addressing hash table with linear probing, at most half full. Entries
  * are evicted by the CLOCK algorithm: a hand walks over the table and evicts the entries that
@@ -48,7 +48,8 @@ void rp_cache_deinit(rp_cache *cache);
 /* Drops all entries. */
 void rp_cache_clear(rp_cache *cache);
 
-/* Returns the entry of a column, or NULL. Valid until the cache is changed. */
+/* Returns the entry of a column, or NULL if the cache has none. The entry is valid until the
+ * cache is changed. */
 rp_cached *rp_cache_find(rp_cache *cache, const rp_chunk *chunk, size_t column);
 
 /* Drops an entry that rp_cache_find() returned. */
@@ -56,7 +57,8 @@ void rp_cache_drop(rp_cache *cache, rp_cached *entry);
 
 /* Makes room for a new entry of `bytes` (>= 1) bytes: evicts other entries until the new one
  * fits within max_bytes or no other entry is left. Returns uninitialised memory for the data,
- * owned: the caller passes it to rp_cache_put() or releases it. NULL if there is no memory. */
+ * which the caller owns and must pass to rp_cache_put() or release. Returns NULL if there is no
+ * memory. */
 uint8_t *rp_cache_reserve(rp_cache *cache, size_t bytes);
 
 /* Adds an entry. The entry must not be in the cache, and rp_cache_reserve() must have made room

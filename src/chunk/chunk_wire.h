@@ -10,14 +10,14 @@
  *   Dim                1 size
  *
  * Only this project uses field 1000; other clients skip it. Without this field the codec is
- * snappy. RP_CODEC_NONE is valid snappy and is written without the field. Unknown fields are
- * skipped. As protocol buffers require, if a number field occurs several times, the last value
- * counts; if a submessage occurs several times, the occurrences are merged (tensors and
- * dimensions are concatenated).
+ * snappy. The bytes of RP_CODEC_NONE are valid snappy, so they are written without the field.
+ * Unknown fields are skipped. As protocol buffers require, if a number field occurs several
+ * times, the last value counts; if a submessage occurs several times, the occurrences are
+ * merged (tensors and dimensions are concatenated).
  *
- * Reading takes two passes, since the codec may follow the data. The first pass reads the
- * outline, so that the caller can allocate memory; the second reads the columns. Both are pure
- * functions over the bytes. */
+ * Reading takes two passes, since the field with the codec can follow the data. The first pass
+ * reads the outline (all fields except the tensors), so that the caller can allocate memory.
+ * The second pass reads the columns. */
 #ifndef RP_CHUNK_CHUNK_WIRE_H
 #define RP_CHUNK_CHUNK_WIRE_H
 
@@ -51,20 +51,21 @@ enum {
 /* The fields of a message outside the tensors. */
 typedef struct rp_chunk_outline {
     rp_chunk_origin origin;
-    rp_codec codec; /* after reading it is never RP_CODEC_NONE, which is snappy in a message */
+    rp_codec codec; /* never RP_CODEC_NONE in an outline that was read: RP_CODEC_NONE is written
+                       as snappy */
     bool delta;
     size_t column_count;
-    size_t tensors_from; /* after reading: no tensor begins before this offset */
+    size_t tensors_from; /* in an outline that was read: no tensor begins before this offset */
 } rp_chunk_outline;
 
-/* Reads all fields except the tensors, and counts the tensors. RP_CORRUPT, RP_INVALID,
+/* Reads all fields except the tensors, and counts the tensors. Errors: RP_CORRUPT, RP_INVALID,
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_chunk_wire_outline(const uint8_t *wire, size_t size,
                                              const rp_chunk_limits *limits,
                                              rp_chunk_outline *outline, rp_error *err);
 
 /* Reads the outline->column_count tensors of a message whose outline has been read. Checks
- * dtypes, shapes, lengths and strings. Of compressed bytes it checks only the header.
+ * dtypes, shapes, lengths and strings. Of compressed bytes, it checks only the header. Errors:
  * RP_CORRUPT, RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_chunk_wire_columns(const uint8_t *wire, size_t size,
                                              const rp_chunk_limits *limits,
@@ -85,7 +86,7 @@ typedef struct rp_chunk_content {
 /* A column to be written. */
 typedef struct rp_chunk_part {
     rp_dtype dtype;
-    rp_shape shape; /* rows first */
+    rp_shape shape; /* its first dimension is the number of rows */
     rp_chunk_content content;
 } rp_chunk_part;
 
@@ -93,20 +94,20 @@ typedef struct rp_chunk_part {
  * size of the columns before compression, which is a field of the message. */
 size_t rp_chunk_wire_size(const rp_chunk_outline *outline, const rp_chunk_part *parts,
                           size_t raw_bytes);
-/* Writes the head of a message, which has the fields that depend on the origin. Returns the end
- * of the head, at most RP_CHUNK_HEAD_BYTES after `dst`. */
+/* Writes the head of a message: the fields that depend on the origin. Returns the address after
+ * the head, which has at most RP_CHUNK_HEAD_BYTES bytes. */
 enum { RP_CHUNK_HEAD_BYTES = 48 };
 uint8_t *rp_chunk_wire_put_head(const rp_chunk_origin *origin, uint8_t *dst);
 /* The head of a message, read without the rest. */
 typedef struct rp_chunk_head {
     rp_chunk_origin origin;
-    size_t bytes; /* size of the head; 0: only the key of the origin is known */
+    size_t bytes; /* size of the head; 0: only origin.key was found */
 } rp_chunk_head;
 
 /* Reads the head of a message. If the message begins with a head in the usual order and with
- * valid steps, fills in the whole origin. Otherwise fills in only the key; if the key is not
- * the first field, searches the whole message for the key. The result is only a hint: the
- * origin of the parsed chunk may differ. RP_INVALID. */
+ * valid steps, fills in the whole origin. Otherwise fills in only origin.key; if the key is not
+ * the first field, searches the whole message for it. The result is only a hint:
+ * rp_chunk_parse() can find another origin. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_chunk_wire_peek(const uint8_t *wire, size_t size, rp_chunk_head *head,
                                           rp_error *err);
 void rp_chunk_wire_write(const rp_chunk_outline *outline, const rp_chunk_part *parts,

@@ -7,13 +7,14 @@
  *   zstd     one frame that states its content size, with no dictionary
  *   lz4      varint32 decoded length | one lz4 block
  *
- * Compression uses the libraries. This project has its own decompression of snappy and lz4: it
- * can stop early, is stricter than the libraries, and for snappy is faster.
+ * Compression uses the libraries of the codecs. For snappy and lz4, this project has its own
+ * decompression, which can stop early and is stricter than the libraries. Its decompression of
+ * snappy is also faster.
  *
  * The size of a decompressed block is known from the shape of its column. A block that declares
  * another size is refused, so that no block expands beyond the accepted size. A block that is
- * too short for that size is refused too: a snappy block of n bytes never has more than 64/3 n
- * decompressed bytes.
+ * too short for the size of its column is refused too: for example, a snappy block of n bytes
+ * never has more than 64/3 n decompressed bytes.
  *
  * libsnappy allocates its hash table with C++'s operator new. All other memory comes from the
  * allocator. */
@@ -25,20 +26,21 @@
 /* The largest size of a decompressed block. */
 enum { RP_CODEC_MAX_RAW_BYTES = 1 << 30 };
 
-/* The contexts of zstd, which are made when first needed, and reused. One thread at a time.
- * Must not be moved in memory: zstd keeps a pointer to `alloc`. */
+/* The contexts of zstd, which are made when first needed, and reused. Only one thread at a time
+ * may use a state. A state must not be moved in memory, since zstd keeps a pointer to
+ * `alloc`. */
 typedef struct rp_codec_state {
     rp_allocator alloc;
     void *zstd_compressor;   /* ZSTD_CCtx */
     void *zstd_decompressor; /* ZSTD_DCtx */
 } rp_codec_state;
 
-/* Cannot fail. */
+/* Cannot fail, and allocates nothing. */
 void rp_codec_state_init(rp_codec_state *state, const rp_allocator *alloc);
 void rp_codec_state_deinit(rp_codec_state *state);
 
-/* True if `level` is valid for the codec. Only zstd has levels; other codecs accept any
- * number. */
+/* Returns true if `level` is valid for the codec. Only zstd has levels; for other codecs any
+ * number is valid. */
 bool rp_codec_level_is_valid(rp_codec codec, int level);
 
 /* Returns an upper bound of the compressed size of `raw_bytes` (<= RP_CODEC_MAX_RAW_BYTES)
@@ -46,13 +48,13 @@ bool rp_codec_level_is_valid(rp_codec codec, int level);
 size_t rp_codec_max_bytes(rp_codec codec, size_t raw_bytes);
 
 /* Compresses `raw_bytes` bytes at `src` into `dst`, which must have room for
- * rp_codec_max_bytes(). Sets `*stored_bytes` to the compressed size. RP_NO_RESOURCE. */
+ * rp_codec_max_bytes(). Sets `*stored_bytes` to the compressed size. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_codec_compress(rp_codec_state *state, rp_codec codec, int level,
                                          const uint8_t *src, size_t raw_bytes, uint8_t *dst,
                                          size_t *stored_bytes);
 
-/* True if the header of the block is valid for `raw_bytes` decompressed bytes, and the block is
- * not too short for them. Reads only the first bytes. */
+/* Returns true if the header of the block is valid for `raw_bytes` decompressed bytes, and the
+ * block is not too short for them. Reads only the first bytes of the block. */
 bool rp_codec_check_head(rp_codec codec, const uint8_t *src, size_t size, size_t raw_bytes);
 
 /* If the block is stored uncompressed, returns the address of its `raw_bytes` plain bytes.
@@ -61,8 +63,8 @@ const uint8_t *rp_codec_stored(rp_codec codec, const uint8_t *src, size_t size,
                                size_t raw_bytes);
 
 /* Writes the first `want` (<= raw_bytes) decoded bytes to `dst`, which must have room for them.
- * The rest of the block is neither decoded nor checked. RP_CORRUPT, RP_NO_RESOURCE; after a
- * failure the contents of `dst` are undefined. */
+ * The rest of the block is neither decoded nor checked. Errors: RP_CORRUPT, RP_NO_RESOURCE.
+ * After an error the contents of `dst` are undefined. */
 RP_NODISCARD rp_status rp_codec_decompress(rp_codec_state *state, rp_codec codec,
                                            const uint8_t *src, size_t size, size_t raw_bytes,
                                            uint8_t *dst, size_t want);

@@ -10,8 +10,9 @@
 typedef enum rp_column_form {
     RP_FORM_CODED,         /* compressed or delta encoded */
     RP_FORM_STORED,        /* plain rows, readable in place */
-    RP_FORM_STRING_LIST,   /* string_list.h */
-    RP_FORM_STRING_VALUES, /* string_list.h: the content is the whole TensorProto */
+    RP_FORM_STRING_LIST,   /* the format "list" of string_list.h */
+    RP_FORM_STRING_VALUES, /* the format "values" of string_list.h: the content is the whole
+                              TensorProto */
 } rp_column_form;
 
 /* The position of a column in the message. */

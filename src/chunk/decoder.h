@@ -7,20 +7,20 @@
 #include "chunk/chunk.h"
 
 /* Finds rows [offset, offset + length) of a column and decodes them if necessary. The rows must
- * exist, and `length` must not be 0. `*rows` is borrowed and valid until the next call with
- * this decoder. RP_CORRUPT, RP_NO_RESOURCE. */
+ * exist, and `length` must not be 0. `*rows` is borrowed, and valid until the next call with
+ * this decoder. Errors: RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_decoder_find(rp_decoder *decoder, const rp_chunk *chunk,
                                        size_t column, size_t offset, size_t length,
                                        const uint8_t **rows, rp_error *err);
 
 /* Copies rows [offset, offset + length) of a column to `dst`. The rows must exist; `length` may
- * be 0. RP_CORRUPT, RP_NO_RESOURCE. */
+ * be 0. Errors: RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_decoder_copy(rp_decoder *decoder, const rp_chunk *chunk,
                                        size_t column, size_t offset, size_t length, void *dst,
                                        rp_error *err);
 
 /* Sets whether the decoder writes with non-temporal stores (util/copy.h), for outputs that
- * exceed the caches. At first it does not. */
+ * exceed the caches. A new decoder does not. */
 void rp_decoder_set_large(rp_decoder *decoder, bool is_large);
 
 #endif

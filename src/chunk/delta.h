@@ -5,16 +5,17 @@
  *   plain     a0  a1       a2       ...      one row of `cols` elements each
  *   encoded   a0  a1 - a0  a2 - a1  ...      modulo 2^bits
  *
- * Both directions work in place and cannot fail. Decoding reverses encoding for all numbers.
- * The first k rows of the plain column depend only on the first k encoded rows. */
+ * Encoding and decoding work in place and cannot fail. Decoding gives exactly the rows that
+ * were encoded, even if differences overflow. The first k rows of the plain column depend only
+ * on the first k encoded rows. */
 #ifndef RP_CHUNK_DELTA_H
 #define RP_CHUNK_DELTA_H
 
 #include "reprise/tensor.h"
 
-/* True if delta encoding applies to a column of this dtype and shape (rows first): one of the
- * eight integer types and at least rank 2. Other columns of a delta-encoded chunk stay plain.
- */
+/* Returns true if delta encoding applies to a column of this dtype and shape: the dtype is one
+ * of the eight integer types, and the rank, with the rows as the first dimension, is at least
+ * 2. Other columns of a delta-encoded chunk stay plain. */
 bool rp_delta_applies(rp_dtype dtype, const rp_shape *shape);
 
 /* Encode or decode `rows` rows of `row_bytes` bytes at `data`. An element has `element_bytes`

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gathering: copies one column of many small items into one array, without a decoder.
+/* Gathering: copies one column of many small items into one array, without a decoder
+ * (chunk_api.h).
  *
- * Items of a replay are drawn at random, so their memory is in no cache, and most of the time
- * would be spent waiting for memory. Therefore the memory of later items is prefetched while
- * earlier items are copied. */
+ * Sampled items are drawn at random, so their memory is in no cache of the processor. Without
+ * prefetching, most of the time would be spent waiting for memory. Therefore the memory of
+ * later items is prefetched while earlier items are copied. */
 #ifndef RP_CHUNK_GATHER_H
 #define RP_CHUNK_GATHER_H
 
@@ -20,8 +21,8 @@ size_t rp_gather_plain(const rp_trajectory *const *trajectories, size_t count, s
                        size_t column_count, const rp_trajectory_column *like, uint8_t *dst);
 
 /* Prefetches the trajectories, and then the rows whose addresses are stored in the trajectories
- * (J3 of trajectory.h). For use before several columns of the same trajectories are
- * gathered. */
+ * (invariant J3 of trajectory.h). A caller uses this before it gathers several columns of the
+ * same trajectories. */
 void rp_gather_fetch(const rp_trajectory *const *trajectories, size_t count);
 
 #endif

@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the references of tables (the holders) to a chunk.
+/* Counts, for each chunk (chunk_api.h), its holders, which are the tables that refer to it, and
+ * the references of each holder.
  *
  * Items of one table share chunks. A table counts the bytes of a chunk once, from the first
  * item that refers to the chunk to the last. A map from chunk to count would cost a hash
  * look-up per item. Instead a chunk has two entries for holders. If both are in use, a third
- * table that shares the chunk uses a map of its own.
+ * table that shares the chunk counts its references in a map of its own.
  *
  *   state    | id of entry 1 (16) | id of entry 0 (16) | kept (1) | holders in all (31) |
  *            id 0: free
  *   counts   | of entry 0 | of entry 1 |
  *
- * The state changes as one word, by compare-and-swap. A count belongs to the holder whose id is
- * in its entry and is changed only under that holder's lock, so it needs no atomics. The
- * release store that frees an entry and the acquire load that claims it transfer the count.
+ * The state changes as one word, by compare-and-swap. The count of an entry belongs to the
+ * holder whose id is in the entry. It is changed only under that holder's lock, so it need not
+ * be atomic. A table frees an entry with release order, and the next table claims it with
+ * acquire order. So the count passes safely from one table to the other.
  *
- * `kept` says that an insert stream or a waiting insert keeps the chunk (chunk/keep.h). It is
- * in the same word, so that a table and a stream that release the chunk at the same time agree
- * on which of them was the last.
+ * `kept` says that an insert stream or a waiting insert keeps the chunk (chunk/keep.h). The bit
+ * is in the same word as the number of holders. So if a table and a stream release the chunk at
+ * the same time, they agree on which of them was the last.
  *
- * All holders of a chunk belong to one memory budget, the first that has claimed the chunk. The
- * budget counts the bytes of the chunk once. Ids are unique within a budget. */
+ * All holders of a chunk belong to one memory budget (table/account.h), the first budget that
+ * has claimed the chunk. The budget counts the bytes of the chunk once. Ids are unique within a
+ * budget. */
 #ifndef RP_CHUNK_HOLDERS_H
 #define RP_CHUNK_HOLDERS_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts chunks that are kept outside tables.
+/* Counts the bytes of chunks (chunk_api.h) that are kept outside tables.
  *
- * An insert stream keeps chunks for later items, and an insert that waits for its table keeps
- * the chunks of its items. Tables may hold the same chunks. Invariant:
+ * An insert stream keeps chunks for later items. An insert that waits for its table keeps the
+ * chunks of its items. A kept chunk can at the same time be held by tables. Invariant:
  *
  *   N1  budget.kept is the memory of all chunks that are kept and that no table holds (`budget`
  *       is the memory budget of the store).
@@ -11,8 +11,8 @@
  * regardless of whether its stream or its last table releases it first.
  *
  * A chunk has two counters: `keeps` is how many times it is kept, and `waits` how many of these
- * times by a waiting item. They are not atomic, since only the thread of the stream that sent a
- * chunk keeps it.
+ * times it is kept by a waiting item. The counters are not atomic, since only the thread of the
+ * stream that sent a chunk keeps the chunk.
  *
  * rp_chunk_keep() and rp_chunk_unkeep() return the change of budget.kept, modulo SIZE_MAX + 1.
  * The caller adds up the changes of many chunks for one rp_budget_add_kept(). */

@@ -11,7 +11,7 @@
  * such an offset and copies uninitialised memory. So with liblz4, decoding a whole block and
  * decoding only its beginning could give different bytes.
  *
- * A pure function over bytes. Every length is checked before it is used. */
+ * The function has no state. It checks every length before it uses the length. */
 #ifndef RP_CHUNK_LZ4_DECODE_H
 #define RP_CHUNK_LZ4_DECODE_H
 
@@ -19,8 +19,8 @@
 
 /* Writes the first `want` of `raw_bytes` decoded bytes to `dst`, and never more: `dst` needs
  * room for `want` bytes. Returns RP_CORRUPT if the block is malformed or too short. If all
- * bytes are requested, a block that is too long is RP_CORRUPT, too. After RP_CORRUPT the
- * contents of `dst` are undefined. */
+ * bytes are requested, also returns RP_CORRUPT for a block that is too long. After RP_CORRUPT
+ * the contents of `dst` are undefined. */
 RP_NODISCARD rp_status rp_lz4_decode(const uint8_t *src, size_t size, size_t raw_bytes,
                                      uint8_t *dst, size_t want);
 

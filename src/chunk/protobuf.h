@@ -7,9 +7,9 @@
  *             type 0  varint            type 1  8 bytes
  *             type 2  varint n, n bytes type 5  4 bytes
  *
- * Reading is a pure function over the bytes. It never recurses: the caller opens a submessage
- * with another reader. It never reads past the end. It refuses groups (types 3 and 4), which
- * are obsolete. The caller must ignore fields with a number or type that it does not know. */
+ * Reading never recurses: the caller opens a submessage with another reader. It never reads
+ * past the end, and it refuses groups (types 3 and 4), which are obsolete. The caller must
+ * ignore fields with a number or type that it does not know. */
 #ifndef RP_CHUNK_PROTOBUF_H
 #define RP_CHUNK_PROTOBUF_H
 
@@ -40,8 +40,8 @@ static inline uint64_t rp_pb_tag(uint32_t number, rp_pb_type type)
     return (uint64_t)number << 3 | (uint64_t)type;
 }
 
-/* A reader: the part of a message that was not read yet. A plain value, which borrows the
- * bytes. */
+/* A reader: the part of a message that was not read yet. It borrows the bytes, and may be
+ * copied. */
 typedef struct rp_pb_reader {
     const uint8_t *at, *end;
 } rp_pb_reader;
@@ -61,7 +61,7 @@ static inline rp_pb_reader rp_pb_open(const uint8_t *data, size_t size)
  * not be used further. rp_pb_next() reads most fields inline: those with a tag of one byte and
  * a value or length of one or two bytes. It calls rp_pb_next_any() for all others.
  *
- * In shared memory a byte may change at any time. Therefore each byte on which a decision
+ * A message in shared memory can change at any time. Therefore each byte on which a decision
  * depends is read exactly once, with rp_pb_look(). */
 rp_pb_step rp_pb_next_any(rp_pb_reader *reader, rp_pb_field *field);
 static inline uint8_t rp_pb_look(const uint8_t *at)
@@ -101,8 +101,8 @@ static inline rp_pb_step rp_pb_next(rp_pb_reader *reader, rp_pb_field *field)
     return RP_PB_FIELD;
 }
 
-/* Reads one varint and returns the address after it. NULL if the varint is truncated at `end`,
- * is longer than ten bytes, or does not fit 64 bits. */
+/* Reads one varint and returns the address after it. Returns NULL if the varint is truncated at
+ * `end`, is longer than ten bytes, or does not fit into 64 bits. */
 const uint8_t *rp_pb_read_varint(const uint8_t *at, const uint8_t *end, uint64_t *value);
 
 /* Reads one varint and moves `*at` past it. On failure returns false and leaves `*at`
@@ -128,7 +128,7 @@ static inline uint64_t rp_pb_load64(const uint8_t *at)
     return v;
 }
 
-/* True if `field` has this number and type. */
+/* Returns true if `field` has this number and type. */
 static inline bool rp_pb_is(const rp_pb_field *field, uint32_t number, rp_pb_type type)
 {
     return field->number == number && field->type == type;
@@ -137,11 +137,11 @@ static inline bool rp_pb_is(const rp_pb_field *field, uint32_t number, rp_pb_typ
 /* Reading fields in the expected order.
  *
  * Writers of protocol buffers usually write the fields in ascending order, each field once. In
- * such a message one comparison of the next byte identifies a field whose number is at most 15;
- * `number` must not be larger. If the message has another order or is malformed, one of these
- * functions returns false, or bytes remain at the end. The caller must then read the message
- * again from its beginning with rp_pb_next(). The functions are always inlined, which keeps the
- * reader in registers and halves the time. */
+ * such a message, one comparison of the next byte identifies a field whose number is at most
+ * 15. The argument `number` of these functions must be at most 15. If the message has another
+ * order or is malformed, one of these functions returns false, or bytes remain at the end. The
+ * caller must then read the message again from its beginning with rp_pb_next(). The functions
+ * are always inlined, which keeps the reader in registers and halves the time. */
 #define RP_PB_INLINE inline __attribute__((always_inline))
 
 static RP_PB_INLINE bool rp_pb_begins(rp_pb_reader *r, uint32_t number, rp_pb_type type)
@@ -168,8 +168,8 @@ static RP_PB_INLINE bool rp_pb_take_bytes(rp_pb_reader *r, rp_pb_reader *bytes)
     return true;
 }
 
-/* Read an optional field. If the next field has another number, `*value` is 0. False if the
- * field is malformed. */
+/* Read an optional field. If the next field is not this one, read nothing and set `*value` to
+ * 0. Return false if the field is malformed. */
 static RP_PB_INLINE bool rp_pb_take_if(rp_pb_reader *r, uint32_t number, uint64_t *value)
 {
     *value = 0;
@@ -205,7 +205,7 @@ static inline void rp_pb_store64(uint8_t *at, uint64_t value)
     memcpy(at, &value, sizeof value);
 }
 
-/* Spreads the lower 56 bits, seven to a byte. */
+/* Spreads the lower 56 bits over eight bytes, seven bits to each byte. */
 static inline uint64_t rp_pb_spread56(uint64_t v)
 {
     v = (v & 0x000000000fffffff) | (v & 0x00fffffff0000000) << 4;
@@ -213,8 +213,8 @@ static inline uint64_t rp_pb_spread56(uint64_t v)
     return (v & 0x007f007f007f007f) | (v & 0x3f803f803f803f80) << 1;
 }
 
-/* Writes a varint and returns the address after it. Of large values, such as keys, it writes
- * eight bytes at once. */
+/* Writes a varint and returns the address after it. The first eight bytes of a value of 2^56 or
+ * more, such as a key, are written at once. */
 static inline uint8_t *rp_pb_put_varint(uint8_t *at, uint64_t value)
 {
     if (value >= (uint64_t)1 << 56) {

@@ -8,9 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Copies `length` bytes to `dst` from `offset` (>= 1) bytes before it. If `offset` is less
- * than `length`, the `offset` bytes before `dst` are a pattern that is written repeatedly. All
- * `room` (>= length) bytes at `dst` may be written. `length` may be 0 only if `room` is 0.
+/* Copies `length` bytes to `dst` from the address `offset` (>= 1) bytes before `dst`. If
+ * `offset` is less than `length`, the `offset` bytes before `dst` are a pattern that is written
+ * repeatedly. The function is permitted to write to all `room` (>= length) bytes at `dst`.
+ * `length` may be 0 only if `room` is 0.
  *
  * For a copy of up to 64 bytes, either 16 or 64 bytes are written, in blocks of 16 with one
  * load and one store each. If `room` is less than 64, single bytes are copied. A block must not
@@ -18,7 +19,8 @@
  * by one, and for the rest `offset` is replaced by its smallest multiple that is at least 16.
  * Longer copies use memcpy() and double the length of the pattern each time.
  *
- * `offset` 1 is one byte repeated. That is the most common copy in delta-encoded frames. */
+ * With `offset` 1, one byte is repeated, which is the most common copy in delta-encoded
+ * frames. */
 static inline void rp_repeat(uint8_t *dst, size_t offset, size_t length, size_t room)
 {
     static const uint8_t whole_patterns[16] = {0,  16, 16, 18, 16, 20, 18, 21,

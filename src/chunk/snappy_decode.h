@@ -8,15 +8,15 @@
  *             10  copy      length - 1 in the upper six bits, offset in two bytes
  *             11  copy      the same, offset in four bytes
  *
- * Pure functions over bytes. Every length is checked before it is used. */
+ * The functions have no state. They check every length before they use it. */
 #ifndef RP_CHUNK_SNAPPY_DECODE_H
 #define RP_CHUNK_SNAPPY_DECODE_H
 
 #include "reprise/status.h"
 
 /* Reads the varint at the beginning of a block. Sets `*raw_bytes` to the decoded length and
- * `*head_bytes` to the size of the varint. False if the varint is truncated or does not fit 32
- * bits. */
+ * `*head_bytes` to the size of the varint. Returns false if the varint is truncated or does not
+ * fit into 32 bits. */
 bool rp_snappy_head(const uint8_t *src, size_t size, size_t *raw_bytes, size_t *head_bytes);
 
 /* If the whole block is one literal of `raw_bytes` bytes, returns the address of these bytes.
@@ -26,13 +26,13 @@ const uint8_t *rp_snappy_literal(const uint8_t *src, size_t size, size_t raw_byt
 /* Returns the size of the header (varint and tag) of a block that is one literal of `raw_bytes`
  * (< 2^32) bytes. */
 size_t rp_snappy_literal_head_size(size_t raw_bytes);
-/* Writes this header and returns the address after it. */
+/* Writes the header of such a block and returns the address after it. */
 uint8_t *rp_snappy_put_literal_head(uint8_t *at, size_t raw_bytes);
 
 /* Writes the first `want` of `raw_bytes` decoded bytes to `dst`, and never more: `dst` needs
  * room for `want` bytes. Returns RP_CORRUPT if the block does not declare `raw_bytes`, is
- * malformed, or is too short. If all bytes are requested, a block that is too long is
- * RP_CORRUPT, too. After RP_CORRUPT the contents of `dst` are undefined. */
+ * malformed, or is too short. If all bytes are requested, also returns RP_CORRUPT for a block
+ * that is too long. After RP_CORRUPT the contents of `dst` are undefined. */
 RP_NODISCARD rp_status rp_snappy_decode(const uint8_t *src, size_t size, size_t raw_bytes,
                                         uint8_t *dst, size_t want);
 

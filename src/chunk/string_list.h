@@ -5,14 +5,15 @@
  *   values    a TensorProto with a field 8 for each element. Elements that are missing at the
  *             end equal the last one present; if there is none, every element is empty
  *
- * Pure functions of the bytes. */
+ * The functions have no state. */
 #ifndef RP_CHUNK_STRING_LIST_H
 #define RP_CHUNK_STRING_LIST_H
 
 #include "reprise/tensor.h"
 
 /* Reads a list of exactly `count` elements that fills `size` bytes. Writes the elements,
- * borrowed from `list`, to `out`. If `out` is NULL, only checks the list. RP_CORRUPT. */
+ * borrowed from `list`, to `out`. If `out` is NULL, only checks the list. Errors:
+ * RP_CORRUPT. */
 RP_NODISCARD rp_status rp_string_list_get(const uint8_t *list, size_t size, size_t count,
                                           rp_string *out);
 
@@ -21,8 +22,8 @@ RP_NODISCARD rp_status rp_string_values_get(const uint8_t *tensor, size_t size, 
                                             rp_string *out);
 
 /* Checks the elements of a TensorProto as rp_string_values_get() does, and sets `*bytes` to the
- * sum of their bytes, including missing elements. RP_CORRUPT; RP_NO_RESOURCE if the sum
- * overflows. */
+ * sum of their bytes, including missing elements. Errors: RP_CORRUPT, RP_NO_RESOURCE (the sum
+ * overflows). */
 RP_NODISCARD rp_status rp_string_values_measure(const uint8_t *tensor, size_t size,
                                                 size_t count, size_t *bytes);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Templates of chunks. If a writer's chunks have one uncompressed column, their messages differ
- * only in the head (key and range of steps) and in the rows. A template stores the rest of such
- * a message and the result of parsing it. With it, the next chunk is built or parsed by a copy
- * and two comparisons instead of a walk through the message.
+/* Templates of chunks (chunk_api.h). If a writer's chunks have one uncompressed column, their
+ * messages differ only in the head (key and range of steps) and in the rows. A template stores
+ * the rest of such a message and the result of parsing it. With a template, the next chunk is
+ * built with three copies, or parsed with two comparisons, instead of field by field.
  *
  *   | head | before | rows | after |
  *
- * A plain value; a zeroed template matches nothing.
+ * A template owns no memory. A zeroed template matches no message.
  *
  * Invariant: before_bytes and after_bytes are at most RP_TEMPLATE_BYTES. */
 #ifndef RP_CHUNK_TEMPLATE_H
@@ -18,19 +18,19 @@
 enum { RP_TEMPLATE_BYTES = 64 };
 
 typedef struct rp_chunk_template {
-    size_t rows_bytes; /* 0: it matches nothing */
+    size_t rows_bytes; /* 0: the template matches no message */
     size_t before_bytes, after_bytes;
     uint8_t before[RP_TEMPLATE_BYTES], after[RP_TEMPLATE_BYTES];
     rp_codec codec;
     rp_chunk_column column;
-    rp_column_place place; /* its offsets count from the end of the head */
+    rp_column_place place; /* its offsets are relative to the end of the head */
 } rp_chunk_template;
 
 /* Makes the template match chunks like `chunk`. If the chunk is not suitable, does nothing. */
 void rp_chunk_template_set(rp_chunk_template *template, const rp_chunk *chunk);
 
-/* Makes a chunk with this origin and with the template->rows_bytes bytes at `rows`. Returns
- * owned, or NULL if there is no memory. */
+/* Makes a chunk with this origin and with the template->rows_bytes bytes at `rows`. The caller
+ * owns the result. Returns NULL if there is no memory. */
 rp_chunk *rp_chunk_template_make(const rp_chunk_template *template, const rp_allocator *alloc,
                                  const rp_chunk_origin *origin, const uint8_t *rows);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The private part of a trajectory, for tables and decoders. A trajectory is the data of an
- * item: columns, which refer to rows of chunks. It is one small allocation, since every item
- * has one: the shape and dtype of a column are not stored, but computed from its chunks when
- * needed.
+ * item: columns, which refer to rows of chunks. Since every item has a trajectory, it is one
+ * small allocation: the shape and dtype of a column are not stored, but computed from its
+ * chunks when needed.
  *
  *   | rp_trajectory | chunks x k | extents x n | slices, column by column |
  *
  * Invariants:
  *   J1  `chunks` has the chunks of all slices, each chunk once, in order of first appearance;
  *   J2  the extents are contiguous: each begins where the previous extent ends;
- *   J3  a column whose extent has is_plain is a single row; the extent has the dtype, the shape
- *       and the address of this row. */
+ *   J3  if is_plain is set in the extent of a column, the column is a single row, and the
+ *       extent has the dtype, the shape and the address of this row. */
 #ifndef RP_CHUNK_TRAJECTORY_H
 #define RP_CHUNK_TRAJECTORY_H
 
@@ -35,29 +35,29 @@ typedef struct rp_slices {
     bool squeeze; /* the column has exactly one row, which is read without the row dimension */
 } rp_slices;
 
-/* Makes a trajectory. Borrows `columns` and their slices, and takes a reference to each chunk.
- * Checks the slices against their chunks. All slices of one column must have the same dtype and
- * row shape. Returns owned. RP_INVALID (names column, slice, value and bound),
- * RP_NO_RESOURCE. */
+/* Makes a trajectory. Borrows `columns` and their slices during the call, and adds a reference
+ * to each chunk. Checks the slices against their chunks. All slices of one column must have the
+ * same dtype and row shape. The caller owns `*out`. Errors: RP_INVALID (the error text names
+ * column, slice, value and bound), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_trajectory_new(const rp_allocator *alloc, const rp_slices *columns,
                                          size_t column_count, rp_trajectory **out,
                                          rp_error *err);
 
-/* Return the number of chunks, and a chunk, borrowed. Each chunk occurs once, in order of first
- * appearance. */
+/* Return the number of chunks, and a chunk, which is borrowed. Each chunk occurs once. The
+ * chunks are in the order in which the slices first refer to them. */
 size_t rp_trajectory_chunk_count(const rp_trajectory *trajectory);
 rp_chunk *rp_trajectory_get_chunk(const rp_trajectory *trajectory, size_t index);
 
 /* Checks a trajectory against a signature: number of columns, dtypes, shapes. If the signature
  * has the shape of one step, a column may also be a sequence of such steps: `Writer`, the older
- * of Reverb's two writers, makes such items. RP_INVALID (names the column, its value and the
- * expected value). */
+ * of Reverb's two writers, makes such items. Errors: RP_INVALID (the error text names the
+ * column, its value and the expected value). */
 RP_NODISCARD rp_status rp_trajectory_check(const rp_trajectory *trajectory,
                                            const rp_signature *signature, rp_error *err);
 
-/* The slices of a column. A column is plain if its row can be read without reading the header
- * of its chunk first: the extent has the dtype, shape and address of the row. A column is plain
- * if all of these are true:
+/* An extent says which slices a column has. The extent of a plain column also has the dtype,
+ * shape and address of the column's only row, so that the row can be read without reading the
+ * header of its chunk first. A column is plain if all of these are true:
  *
  *   - the column is one row, a scalar or a vector that has an rp_row_kind();
  *   - the row is stored uncompressed, in the allocation of the rp_chunk itself;
@@ -94,8 +94,9 @@ static inline uint32_t rp_row_kind(rp_dtype dtype, int32_t rank, const int64_t *
 }
 
 enum {
-    /* Bytes of the slot of an item and its entries in the key map and in both selectors. The
-     * arrays of these may be twice as large as the part in use. */
+    /* The bytes that byte limits count for an item's slot and its entries in the key map and in
+     * both selectors. The number allows for arrays that are twice as large as the part in
+     * use. */
     RP_ITEM_INDEX_BYTES = 192,
     /* Bytes of an item without its chunks, columns and slices: RP_ITEM_INDEX_BYTES, and the
      * header of its trajectory. */
@@ -108,12 +109,12 @@ struct rp_trajectory {
     uint16_t column_count; /* <= RP_MAX_COLUMNS */
     uint16_t slice_image;  /* upper bound of the mean size of a slice of this trajectory in a
                               checkpoint, in sixteenths of a byte */
-    /* Bytes with which an item counts against byte limits, without its chunks. */
+    /* The bytes that byte limits count for an item without its chunks. */
     uint32_t item_cost;
-    size_t cost;  /* item_cost plus the cost of each of its chunks */
+    size_t cost;  /* item_cost plus rp_chunk_memory() of each chunk */
     size_t bytes; /* sum of the wire bytes of the chunks */
     rp_allocator alloc;
-    rp_chunk *chunks[]; /* a reference to each; each chunk occurs once */
+    rp_chunk *chunks[]; /* owned references; each chunk occurs once */
 };
 
 /* Upper bounds of the bytes that parts of an item take in a checkpoint
@@ -123,9 +124,9 @@ enum {
                                  number of columns: 1 + 8 + 8 + 10 + 10 + 10 + 5 + 2 */
     RP_IMAGE_SETS_BYTES = 10, /* the slot of the item in the manifest, in the lists of the dense
                                  sets (dense_set.h) of sampler and remover: 5 + 5 */
-    RP_IMAGE_CHUNK_BYTES = 15, /* a location: segment, offset, size */
-    RP_IMAGE_INDEX_BYTES = 5,  /* the reference of a slice to its chunk; only one byte if the
-                                  previous slice has the same chunk */
+    RP_IMAGE_CHUNK_BYTES = 15, /* the chunk's location on disk: segment (file), offset, size */
+    RP_IMAGE_INDEX_BYTES = 5,  /* the reference of a slice to its chunk; it takes only one byte
+                                  if the previous slice has the same chunk */
     RP_IMAGE_PARTS = 16,       /* slice_image counts in units of 1/16 byte */
     /* A slot without an item: 6 bytes for the slot, and 2 bytes for its part of the header of
      * its block (256 slots) and of the block's entry in the manifest. A slot with an item
@@ -184,8 +185,8 @@ typedef struct rp_decoded_limit {
 } rp_decoded_limit;
 
 /* Returns an upper bound of the bytes of the strings of a column. For each slice it adds the
- * bytes of all strings in the chunk's column, even of strings outside the slice. SIZE_MAX if
- * the sum is too large. */
+ * bytes of all strings in the chunk's column, even of strings outside the slice. Returns
+ * SIZE_MAX if the sum is too large. */
 size_t rp_slices_string_bytes(const rp_slices *column);
 
 /* Returns the number of slices of all columns. */
@@ -196,11 +197,11 @@ static inline size_t rp_trajectory_slice_count(const rp_trajectory *trajectory)
     return (size_t)last->first_slice + rp_extent_slices(last);
 }
 
-/* As rp_trajectory_new(), but takes no references to the chunks. Before the trajectory is
- * dropped, the caller must transfer its own references, or call rp_trajectory_hold(), which
- * takes references. `limit` (may be NULL) bounds the decoded size: the bytes of all rows, where
- * a row counts as at least 1 byte, plus the bytes of all strings. RP_NO_RESOURCE (also if over
- * `limit`), RP_INVALID. */
+/* Like rp_trajectory_new(), but adds no references to the chunks. Before the trajectory is
+ * released, the caller must either give its own references to the trajectory or call
+ * rp_trajectory_hold(), which adds references. `limit` (may be NULL) bounds the decoded size:
+ * the bytes of all rows, where a row counts as at least 1 byte, plus the bytes of all strings.
+ * Errors: RP_NO_RESOURCE (no memory, or the size exceeds `limit`), RP_INVALID. */
 RP_NODISCARD rp_status rp_trajectory_new_unheld(const rp_allocator *alloc,
                                                 const rp_slices *columns, size_t column_count,
                                                 const rp_decoded_limit *limit,
@@ -208,8 +209,8 @@ RP_NODISCARD rp_status rp_trajectory_new_unheld(const rp_allocator *alloc,
 void rp_trajectory_hold(rp_trajectory *trajectory);
 
 /* Makes a copy of a trajectory with other chunks: `chunks` must have, for each chunk of the
- * trajectory, in order, a chunk with the same columns, shapes and dtypes. Takes references to
- * these chunks. Returns owned, or NULL if there is no memory. */
+ * trajectory, in order, a chunk with the same columns, shapes and dtypes. Adds references to
+ * these chunks. The caller owns the result. Returns NULL if there is no memory. */
 rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory *trajectory,
                                   rp_chunk *const *chunks);
 

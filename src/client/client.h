@@ -2,9 +2,9 @@
 /* The struct of a client (reprise/client.h), for its writers, samplers and calls.
  *
  * A client has two parts. The first part, addresses, credentials and options, never changes.
- * The second part, the live part, consists of the runtime (channel/runtime.h) and a channel to
- * each shard (channel/channel.h). The live part belongs to one process: the child of a fork
- * creates its own. */
+ * The second part, the live part, consists of the runtime (channel/runtime.h) and a channel
+ * (channel/channel.h) to each shard, that is, to each server of the client. The live part
+ * belongs to one process: the child of a fork creates its own. */
 #ifndef RP_CLIENT_CLIENT_H
 #define RP_CLIENT_CLIENT_H
 
@@ -19,7 +19,8 @@
 #define RP_CLIENT_REVERB "/deepmind.reverb.ReverbService/"
 #define RP_CLIENT_REPLAY "/reprise.v1.Replay/"
 
-/* An entry in the cache of signatures. */
+/* An entry in the cache of signatures. A signature lists the columns of a table's items
+ * (reprise/tensor.h). */
 typedef struct rp_known_signature {
     char *table;
     rp_signature *signature; /* a reference; NULL: the table has none */
@@ -27,15 +28,16 @@ typedef struct rp_known_signature {
 
 typedef struct rp_client_live {
     uint64_t generation; /* rp_runtime_generation() of the process that owns this */
-    uint64_t seed; /* the client's; the child of a fork gets a new one, to draw other keys */
+    uint64_t seed; /* the client's seed; in the child of a fork a new one, so that the keys of
+                      its items differ from the parent's */
     rp_runtime *runtime;
     rp_tls *tls; /* NULL: no TLS */
     rp_channel **channels;
-    size_t channel_count;          /* 0 if the client is of a store */
+    size_t channel_count;          /* 0: the client uses a store of this process */
     atomic_bool has_given_up;      /* rp_client_give_up() was called */
     atomic_uint_fast64_t left_out; /* sum of rp_channel_left_out(); a count for messages, so
                                       relaxed order is enough */
-    rp_mutex mu;                   /* rank 78; guards the fields below */
+    rp_mutex mu;                   /* lock rank 78 (util/mutex.h); guards the fields below */
     int64_t quiet_until_ns; /* before this time, rp_client_signature_soon() asks no server */
     rp_known_signature *signatures;
     size_t signature_count, signature_capacity;
@@ -43,7 +45,7 @@ typedef struct rp_client_live {
 
 struct rp_client {
     rp_allocator alloc;
-    rp_store *store; /* NULL: the client is of servers */
+    rp_store *store; /* NULL: the client uses servers */
     rp_address_list addresses;
     rp_client_options options; /* copied strings; `token` is the value of the HTTP header */
     char *strings;
@@ -52,17 +54,17 @@ struct rp_client {
     _Atomic(rp_client_live *) live;
 };
 
-/* Returns the live part of this process, valid as long as the client. In the child of a fork,
- * creates it, and may return RP_NOT_FOUND or RP_INVALID because of the TLS files.
- * RP_NO_RESOURCE. */
+/* Returns the live part of this process, valid as long as the client. If this process has none
+ * yet, as in the child of a fork, creates it, which reads the TLS files. Errors: RP_NOT_FOUND
+ * or RP_INVALID for the TLS files, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_client_get_live(rp_client *client, rp_client_live **out,
                                           rp_error *err);
 
 /* Opens a sink over all shards (sink/sink.h). Copies `events`. The caller must close the sink
- * before the client is freed. RP_NO_RESOURCE. */
+ * before the client is freed. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_client_open_sink(rp_client *client, const rp_sink_events *events,
                                            rp_sink **out, rp_error *err);
-/* Opens a source of one shard (sampler/source.h). Copies both structs. RP_INVALID,
+/* Opens a source of one shard (sampler/source.h). Copies both structs. Errors: RP_INVALID,
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_client_open_source(rp_client *client, size_t shard,
                                              const rp_source_options *options,
@@ -71,12 +73,13 @@ RP_NODISCARD rp_status rp_client_open_source(rp_client *client, size_t shard,
 
 /* Sets `*out` to a reference to the signature of a table, or to NULL if the table has none.
  * Signatures are cached, and servers are queried only for a table that is not in the cache.
- * RP_NOT_FOUND, statuses of rp_client_get_tables(). */
+ * Errors: RP_NOT_FOUND, statuses of rp_client_get_tables(). */
 RP_NODISCARD rp_status rp_client_signature(rp_client *client, const char *table, rp_wait wait,
                                            rp_signature **out, rp_error *err);
-/* Like rp_client_signature(), but first asks the servers that are not away also for a table in
- * the cache, since another process may have created it anew. If none of them responds in time,
- * takes the signature from the cache. */
+/* Like rp_client_signature(), but asks the servers that are not away (rp_channel_is_away())
+ * even if the table is in the cache, because another process could have dropped the table and
+ * created a new one with this name. If no server responds in time, returns the signature in the
+ * cache. */
 RP_NODISCARD rp_status rp_client_signature_again(rp_client *client, const char *table,
                                                  rp_wait wait, rp_signature **out,
                                                  rp_error *err);
@@ -96,8 +99,8 @@ bool rp_client_has_given_up(const rp_client *client);
 /* Returns true if the TLS handshake failed with all servers and no connection has ever
  * succeeded (rp_channel_is_refused()). Then writes the reason to `text`. */
 bool rp_client_is_refused(rp_client *client, char *text, size_t size);
-/* Removes a table's signature from the cache. Called when an item does not fit the signature:
- * another process may have created the table anew. */
+/* Removes a table's signature from the cache. Called when an item does not fit the signature,
+ * because another process could have dropped the table and created a new one with this name. */
 void rp_client_forget_signature(rp_client *client, const char *table);
 
 #define RP_ANY_SHARD SIZE_MAX
@@ -107,11 +110,12 @@ typedef struct rp_why_question {
     const char *table;
     size_t shard;      /* or RP_ANY_SHARD */
     bool is_insert;    /* ask about inserts; otherwise about samples */
-    int64_t waited_ns; /* for how long the caller has waited; RP_FOREVER: for long enough */
+    int64_t waited_ns; /* for how long the call has waited; RP_FOREVER: use the longest time
+                          limit of rp_client_ask_ms() */
 } rp_why_question;
 
-/* Returns for how many milliseconds servers are asked why a call has waited so long: a tenth of
- * that, at least 50 ms and at most half a second. */
+/* Returns the time limit, in milliseconds, for asking servers why a call waits: a tenth of the
+ * time that the call has waited, but at least 50 ms and at most 500 ms. */
 int64_t rp_client_ask_ms(int64_t waited_ns);
 
 /* Asks the servers why inserts or samples of a table wait, for at most rp_client_ask_ms().
@@ -123,15 +127,15 @@ void rp_client_ask_why(rp_client *client, const rp_why_question *question, char 
 /* Writes an error about the table `name`, which does not exist, with the names of `tables`.
  * Returns RP_NOT_FOUND. */
 rp_status rp_client_no_table(const rp_client_tables *tables, const char *name, rp_error *err);
-/* Does the same, with those of the tables that are of one shard. */
+/* Writes the same error, but names only the tables of one shard. */
 void rp_client_name_shard_tables(const rp_client_tables *tables, size_t shard, const char *name,
                                  rp_error *err);
 /* Fetches the tables for the text of an error: for at most half a second, and no longer than
  * `wait`, the deadline of the call that failed. Fails like rp_client_get_tables(). */
 RP_NODISCARD rp_status rp_client_tables_soon(rp_client *client, rp_wait wait,
                                              rp_client_tables **out);
-/* Returns `st`. If that is RP_NOT_FOUND, first fetches the tables like rp_client_tables_soon(),
- * and writes the error of rp_client_no_table(). */
+/* Returns `st`. If that is RP_NOT_FOUND, first fetches the tables like rp_client_tables_soon()
+ * and writes the error of rp_client_no_table() to `err`. */
 rp_status rp_client_name_tables(rp_client *client, const char *name, rp_wait wait, rp_status st,
                                 rp_error *err);
 
@@ -149,7 +153,7 @@ RP_NODISCARD rp_status rp_local_pause(rp_client *client, const char *table, uint
 RP_NODISCARD rp_status rp_local_why_blocked(rp_client *client, const char *table,
                                             rp_client_blocked *out, rp_error *err);
 
-/* Creates an empty list with room for `capacity` tables. RP_NO_RESOURCE. */
+/* Creates an empty list with room for `capacity` tables. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_client_tables_new(const rp_allocator *alloc, size_t capacity,
                                             rp_client_tables **out, rp_error *err);
 /* Adds a copy of `info` with its name, and takes a reference to the signature. */

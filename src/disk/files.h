@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file layer. All code that stores data on disk uses only these calls, on paths below one
- * directory. So a test can replace the disk by a simulated disk that fails, becomes full, loses
- * data that was not synced, or damages data.
+ * directory. So a test can replace the disk with a simulated disk that fails, becomes full,
+ * loses data that was not synced, or damages data.
  *
- * Paths are relative. This program makes them ("seg/0000000000000001"), never a peer. Any
- * thread may call these functions. On one rp_file, any number of reads and one write may run at
- * the same time.
+ * Paths are relative to that directory. This program composes every path (such as
+ * "seg/0000000000000001"); no path comes from a network peer. Any thread may call these
+ * functions. On one rp_file, any number of reads and one write can run at the same time.
  *
- * Statuses: RP_NOT_FOUND, RP_EXISTS, RP_NO_RESOURCE (disk full, quota, descriptors, memory),
+ * Errors: RP_NOT_FOUND, RP_EXISTS, RP_NO_RESOURCE (disk full, quota, descriptors, memory),
  * RP_UNAVAILABLE (any other system error, e.g. EIO, EROFS), RP_INVALID. The error text names
  * the path, the call and the errno text. Implementations handle EINTR and short transfers. */
 #ifndef RP_DISK_FILES_H
@@ -36,10 +36,10 @@ typedef enum rp_open_how {
 typedef struct rp_files_ops {
     rp_status (*open)(rp_files *fs, const char *path, rp_open_how how, rp_file **out,
                       rp_error *err);
-    /* Closes the handle. Does not sync. */
+    /* Closes the file. Does not sync it. */
     void (*close)(rp_file *file);
-    /* Writes all parts, one after another, at `offset`. After a failure any part of the bytes
-     * may have been written. */
+    /* Writes all parts, one after another, at `offset`. If it fails, any part of the bytes is
+     * possibly written. */
     rp_status (*write)(rp_file *file, uint64_t offset, const rp_bytes *parts, size_t count,
                        rp_error *err);
     /* Reads up to `size` bytes; `*got` is less only at the end of the file. */
@@ -48,16 +48,17 @@ typedef struct rp_files_ops {
     /* As `read`, but fills `count` <= RP_MAX_READ_PARTS parts, one after another. */
     rp_status (*read_into)(rp_file *file, uint64_t offset, const rp_read_part *parts,
                            size_t count, size_t *got, rp_error *err);
-    /* Calls fdatasync(). After a failure the caller must never rely on bytes that were not
-     * synced before. */
+    /* Calls fdatasync(). If it fails, the kernel may have discarded unsynced bytes: the caller
+     * must never rely on bytes that no earlier call has synced. */
     rp_status (*sync)(rp_file *file, rp_error *err);
     /* Asks the kernel to begin writing these bytes to the disk, so that a later `sync` has less
      * to do. Guarantees nothing and reports no error. May be NULL. */
     void (*start_sync)(rp_file *file, uint64_t offset, uint64_t size);
     rp_status (*size)(rp_file *file, uint64_t *out, rp_error *err);
     rp_status (*truncate)(rp_file *file, uint64_t size, rp_error *err);
-    /* Makes the file `size` bytes long and allocates disk space for all of it. After a failure
-     * a part may be allocated. `allocate` and `space` may both be NULL. */
+    /* Makes the file `size` bytes long and allocates disk space for all of it. If it fails, a
+     * part of the space is possibly allocated. `allocate` and `space` are either both set or
+     * both NULL (not supported). */
     rp_status (*allocate)(rp_file *file, uint64_t size, rp_error *err);
     /* Sets `*total` to the size of the file system, and `*available` to the bytes that this
      * process can still use. */
@@ -74,9 +75,9 @@ typedef struct rp_files_ops {
     /* Calls `each` with the name of every entry, in any order. */
     rp_status (*list)(rp_files *fs, const char *path, void (*each)(void *ctx, const char *name),
                       void *ctx, rp_error *err);
-    /* Locks the file `path` for this process until the rp_files are freed. RP_PRECONDITION if
-     * another process has the lock; the error text has the id of that process, which is read
-     * from the file. */
+    /* Locks the file `path` for this process until the rp_files are freed. If another process
+     * has the lock, returns RP_PRECONDITION; the error text has the id of that process, which
+     * is read from the file. */
     rp_status (*lock)(rp_files *fs, const char *path, rp_error *err);
     void (*free)(rp_files *fs);
 } rp_files_ops;
@@ -85,14 +86,14 @@ struct rp_files {
     const rp_files_ops *ops;
 };
 
-/* The first member of every implementation's file. */
+/* The first member of the file object of every implementation. */
 struct rp_file {
     rp_files *files;
 };
 
-/* Opens the files of the operating system below `directory`. If only its parent exists, creates
- * `directory`. Paths that lead outside of it, and symbolic links below it, are refused. Returns
- * owned: files->ops->free(). */
+/* Opens the files of the operating system below `directory`. If only the parent of `directory`
+ * exists, creates `directory`. Refuses paths that lead outside of `directory`, and symbolic
+ * links below it. The caller owns the result and frees it with files->ops->free(). */
 RP_NODISCARD rp_status rp_files_open_directory(const rp_allocator *alloc, const char *directory,
                                                rp_files **out, rp_error *err);
 

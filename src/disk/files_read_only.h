@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inspects a data directory that another process may be using. These functions never create or
- * change the directory, and never hold its lock beyond one call. */
+/* Inspects a data directory that another process is possibly using. These functions never
+ * create or change the directory, and never hold its lock beyond one call. */
 #ifndef RP_DISK_FILES_READ_ONLY_H
 #define RP_DISK_FILES_READ_ONLY_H
 
 #include "disk/files.h"
 
-/* Opens the files below an existing directory for reading. Calls that would rename, remove,
- * sync or lock succeed and do nothing. So recovery, which removes left-over files, can run on
- * these files. Creating a file fails with RP_UNAVAILABLE. Returns owned. RP_NOT_FOUND,
- * RP_UNAVAILABLE, RP_NO_RESOURCE. */
+/* Opens the files below an existing directory for reading. Calls that rename, remove or lock a
+ * file, or create or sync a directory, succeed and do nothing. So recovery, which removes
+ * left-over files, can run on these files. Creating a file fails with RP_UNAVAILABLE. Returns
+ * owned. Errors: RP_NOT_FOUND, RP_UNAVAILABLE, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_files_open_read_only(const rp_allocator *alloc, const char *directory,
                                                rp_files **out, rp_error *err);
 
@@ -22,7 +22,8 @@ int64_t rp_files_locked_by(const char *directory, const char *path);
  * false if it is unknown. */
 bool rp_files_modified(const char *directory, const char *path, int64_t *wall_ns);
 
-/* Returns 1 if the directory has entries, 0 if it is empty, -1 if it does not exist. */
+/* Returns 1 if the directory has entries, 0 if it is empty, -1 if it cannot be opened (for
+ * example because it does not exist). */
 int rp_files_occupied(const char *directory);
 
 #endif

@@ -8,12 +8,14 @@
 /* Takes ownership of `inner`, a file layer, and returns a file layer that behaves like it, with
  * two differences:
  *
- *   - a read that fails is repeated in pieces of RP_SALVAGE_BYTES. A piece that cannot be read
- *     becomes zeros: checksums of records detect the damage, and the data around it is kept;
- *   - a file that cannot be opened for reading, or of which no piece can be read, fails with
- *     RP_CORRUPT instead of RP_UNAVAILABLE, so that it counts as damaged.
+ *   - a read that fails with RP_UNAVAILABLE is repeated in pieces of RP_SALVAGE_BYTES. A piece
+ *     that cannot be read becomes zeros. The data around the piece is kept, and the checksums
+ *     of the records detect the zeros;
+ *   - if a file cannot be opened for reading, or no piece of a read succeeds, the call returns
+ *     RP_CORRUPT instead of RP_UNAVAILABLE, so that the file counts as damaged.
  *
- * Returns owned. RP_NO_RESOURCE; in that case the caller keeps `inner`. */
+ * Returns owned. If there is no memory, returns RP_NO_RESOURCE, and the caller still owns
+ * `inner`. */
 RP_NODISCARD rp_status rp_files_salvage(const rp_allocator *alloc, rp_files *inner,
                                         rp_files **out, rp_error *err);
 

@@ -1,60 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journal: a write-ahead log of changes, with a thread that writes and syncs it in batches.
  *
- * rp_journal_append() gives a record the next log sequence number (LSN) and copies it into a
- * queue, in a raw form that only the owner understands. For each batch the thread
+ * A record describes one change of the store. rp_journal_append() gives a record the next log
+ * sequence number (LSN) and copies it into a queue. Queued records are raw: in a format that
+ * only the owner of the journal (the durable store) understands. For each batch the thread
  *
  *   1  takes the whole queue;
- *   2  flushes the segments, so that a chunk is written before a record that refers to it;
- *   3  encodes the raw records and writes them with one call;
- *   4  syncs, if the mode asks for it;
- *   5  reports the LSN up to which all records are safe (see the table).
+ *   2  encodes the raw records: calls the owner's `encode` (disk/journal_options.h);
+ *   3  flushes the segments, which are files of chunks (disk/segments.h). To flush is to hand
+ *      queued data to the kernel: so a chunk is written before a record that refers to it;
+ *   4  writes the encoded records, about 4 MiB with each call;
+ *   5  syncs, if the mode asks for it;
+ *   6  reports the LSN up to which all records are safe (see the table).
  *
  *   mode       safe means
- *   interval   handed to the kernel. A second thread syncs, so that writing goes on: a sync
- *              begins at most `interval_ns` after the first record that is not synced was
- *              written, or when the sync before it is complete
- *   sync       on stable storage: segments synced first, then the journal
+ *   interval   handed to the kernel. A second thread syncs, so that writing goes on. A sync
+ *              begins at most `interval_ns` after the first unsynced record was written, or,
+ *              if the previous sync takes longer than that, when that sync is complete
+ *   sync       on stable storage: the thread syncs the segments first, then the journal
  *
- * The owner must put the chunks of a record into the segments before it appends the record. If
- * the segments have max_queued bytes of chunks in their queue, the thread writes these chunks
- * before their records are appended: they may belong to inserts that wait for their tables.
+ * The owner must put the chunks of a record into the segments before it appends the record. An
+ * insert that waits for its table has chunks in the queue of the segments, but no record yet.
+ * So if the queues of journal and segments reach max_queued bytes together, the thread writes
+ * the queued chunks without waiting for their records.
  *
  * Condemned files. If a sync fails, or a write fails for another reason than a full disk, the
  * file is condemned: nothing is appended to it any more. A file whose records name locations in
  * a condemned segment is condemned too. All records that are not known to be on stable storage
  * are encoded again, with the current locations of their chunks, and written to a new file. For
  * this the thread keeps raw records until they are synced: a location is final only when its
- * segment is synced. The condemned file stays until the new file has all of its records, since
- * these may have been acknowledged.
+ * segment is synced. The condemned file stays until the new file has all records of the
+ * condemned file, since clients may already rely on the changes of these records.
  *
  * Disk space. In sync mode chunks are admitted only if they fit on the disk
- * (disk/journal_space.h). If an insert does not fit, the journal writes its backlog and then
- * yields to a checkpoint, as it does on a full disk: it gives up the records that are not
- * written and waits for a checkpoint, which contains their changes and may free space.
+ * (disk/journal_space.h). If an insert does not fit, the journal first writes its backlog and
+ * then yields to a checkpoint (a snapshot of all tables). It yields on a full disk, too. To
+ * yield, the journal gives up (discards) the records that are not written, and waits for the
+ * checkpoint, which contains their changes and may free space.
  *
- * Failure. While the journal cannot write, no record becomes safe in sync mode. In interval
- * mode the journal reports the trouble (on_trouble), and every change counts as safe at once,
- * as in a store without a journal. The journal gives up the records that are not written, in
- * these cases:
+ * Failure. If the journal cannot write, it reports the reason (on_trouble). Until it can write
+ * again, no record becomes safe in sync mode. In interval mode every change then counts as safe
+ * at once, as in a store without a journal. The journal gives up the records that are not
+ * written, in these cases:
  *
  *   - the disk is full at two attempts in a row;
- *   - these records have more than max_queued bytes, in interval mode or while a checkpoint
- *     frees a full disk: changes without chunks, such as deletes, never wait for that
+ *   - in sync mode, an insert waits for disk space, as described above;
+ *   - in interval mode, after another failure: these records have reached max_queued bytes;
+ *   - while a checkpoint frees a full disk: records that were appended meanwhile have reached
+ *     max_queued bytes. Changes without chunks, such as deletes, do not wait for that
  *     checkpoint;
  *   - there was no memory for one of them.
  *
  * Records after a lost record are useless. So the journal writes nothing until rp_journal_cut()
- * names a checkpoint that contains the lost changes. On a full disk the journal also waits for
- * rp_journal_resume(), since the checkpoint needs the free space. Meanwhile the journal's
- * thread sleeps, and in sync mode no record becomes safe.
+ * names a checkpoint that contains the lost changes. On a full disk the journal writes nothing
+ * until rp_journal_resume(), since the checkpoint needs the free space. In sync mode no record
+ * becomes safe until rp_journal_resume().
  *
  * The name of a file is "wal/" and its first LSN in 16 hexadecimal digits. If two files have a
  * record with the same LSN, the record in the file with the larger first LSN is valid. After
- * each sync the next batch begins with RP_RECORD_SYNCED and the LSN that was synced. A bad
- * record with at most that LSN is damage; a later bad record is a torn tail. A file gets its
- * final name only when all records before it are on stable storage, or when its first record
- * says that records before it were given up. */
+ * each sync the next batch begins with RP_RECORD_SYNCED and the LSN up to which records are
+ * synced. A bad record with at most that LSN is damage. A bad record with a larger LSN is a
+ * torn tail: a crash interrupted the writing there. A file gets its final name only when all
+ * records before it are on stable storage, or when its first record says that records before it
+ * were given up. */
 #ifndef RP_DISK_JOURNAL_H
 #define RP_DISK_JOURNAL_H
 
@@ -66,42 +74,43 @@
  * first LSN is at least next_lsn to quarantine/. */
 RP_NODISCARD rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
                                         rp_error *err);
-/* Writes and syncs the backlog if possible, seals the file, ends the thread and frees the
- * journal in every case. NULL is fine. */
+/* Writes and syncs the backlog and seals the file (appends its last record) if possible. In
+ * every case ends the threads and frees the journal. NULL is fine. */
 rp_status rp_journal_stop(rp_journal *j, rp_error *err);
 
-/* Appends a record and returns its LSN. Holds the journal lock (rank 46) for the copy. Does no
- * I/O. The raw record is the concatenation of `parts`; callbacks get it aligned to 8 bytes. If
- * there is no memory, the record is lost, but its LSN is used up: `*is_kept` (may be NULL) is
- * set to false, and `release` is not called. */
+/* Appends a record and returns its LSN. Holds the journal lock (rank 46; ranks: util/mutex.h)
+ * for the copy. Does no I/O. The raw record is the concatenation of `parts`; callbacks get it
+ * aligned to 8 bytes. If there is no memory, the record is lost, but its LSN is used up. In
+ * that case `*is_kept` is set to false, and `release` is not called for the record. `is_kept`
+ * may be NULL. */
 uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *parts,
                            size_t count, bool *is_kept);
 /* Uses up an LSN for a record that could not be created because there was no memory. */
 uint64_t rp_journal_append_nothing(rp_journal *j);
-/* True if the journal has given up records and waits for a checkpoint: records that are
- * appended now are useless. */
+/* True if the journal has given up records and rp_journal_cut() has not been called since:
+ * records that are appended now are useless. */
 bool rp_journal_is_lost(rp_journal *j);
-/* True if changes must wait because the backlog has max_queued bytes or more. `takes_space` is
- * true for changes that put chunks. These also wait while a checkpoint frees a full disk. In
- * sync mode they wait until the checkpoint is complete, since they could not be acknowledged
- * before and their chunks must fit into the reserve. In interval mode they wait at most
- * `retry_ns`. Meanwhile other changes, such as deletes, wait only for the backlog of records.
- * Any thread may call this, and may hold any lock below rank 44. Takes no lock if there are no
- * segments. */
+/* True if changes must wait because the backlog has max_queued bytes or more. In interval mode
+ * changes do not wait while the journal cannot write: the journal gives up records instead.
+ * `takes_space` is true for changes that put chunks. These changes also wait while a checkpoint
+ * frees a full disk: in sync mode until the checkpoint is complete, in interval mode at most
+ * `retry_ns`. Other changes, such as deletes, wait only if the records alone have max_queued
+ * bytes. Any thread may call this function, and may hold any lock below rank 44. The function
+ * takes no lock if there are no segments. */
 bool rp_journal_is_behind(rp_journal *j, bool takes_space);
-/* Returns the backlog, which is in memory: the bytes of records that are not on stable storage
- * and of chunks that are not written. Sets `*most` to max_queued. Locks as for
- * rp_journal_is_behind(). */
+/* Returns the backlog, which is in memory: the bytes of records that are not on stable storage,
+ * and the bytes of chunks that are not written. Sets `*most` to max_queued. The caller may hold
+ * the same locks as for rp_journal_is_behind(). */
 uint64_t rp_journal_backlog(rp_journal *j, uint64_t *most);
-/* Returns for how long the current write or sync of the threads has been running; 0 if they
- * wait for work. */
+/* Returns for how long the current write or sync has been running, the longer of those of both
+ * threads; 0 if both threads wait for work. */
 int64_t rp_journal_stalled_ns(rp_journal *j, int64_t now_ns);
 /* In sync mode: claims disk space for `bytes` of items until rp_journal_release_space(), in
- * addition to the backlog and the bytes that the reserve lacks. Returns false if the items do
- * not fit: the caller's insert must then wait until on_pass is called. The journal checks at
- * once, and every retry_ns, whether `least` bytes fit, and yields to a checkpoint that may free
- * space. In interval mode this always returns true. Any thread may call this, and may hold any
- * lock below rank 44. */
+ * addition to the backlog and the bytes that the reserve for checkpoints (disk/reserve.h)
+ * lacks. Returns false if the items do not fit. In that case the caller's insert must wait
+ * until on_pass is called. The journal checks at once, and every retry_ns, whether `least`
+ * bytes fit, and yields to a checkpoint that may free space. In interval mode the function
+ * always returns true. Any thread may call it, and may hold any lock below rank 44. */
 RP_NODISCARD bool rp_journal_claim_space(rp_journal *j, uint64_t bytes, uint64_t least);
 void rp_journal_release_space(rp_journal *j, uint64_t bytes);
 /* Returns the largest claim that could be granted on an empty disk; UINT64_MAX if the size of
@@ -123,27 +132,27 @@ uint64_t rp_journal_cut(rp_journal *j);
 uint64_t rp_journal_safe(rp_journal *j);
 /* Returns an upper bound: no journal file has, or ever had, a record with a larger LSN. */
 uint64_t rp_journal_reached(rp_journal *j);
-/* Waits until `lsn` is safe. On the journal thread, where callbacks of delayed operations may
- * run, it returns RP_OK at once, since the thread would wait for itself. RP_DEADLINE,
- * RP_CANCELLED, RP_UNAVAILABLE (the journal cannot write now). */
+/* Waits until `lsn` is safe. On the journal thread, which runs callbacks of delayed operations,
+ * the function returns RP_OK at once, since the thread would wait for itself. Errors:
+ * RP_DEADLINE, RP_CANCELLED, RP_UNAVAILABLE (the journal cannot write now). */
 RP_NODISCARD rp_status rp_journal_wait(rp_journal *j, uint64_t lsn, rp_wait wait,
                                        rp_error *err);
 /* Makes the thread write and sync all records appended so far, and waits until they are synced.
- * Statuses as of rp_journal_wait(). */
+ * Errors: as for rp_journal_wait(). */
 RP_NODISCARD rp_status rp_journal_sync(rp_journal *j, rp_wait wait, rp_error *err);
 /* The owner calls this when a checkpoint of all changes up to `covered` is complete and the
  * reserve for the next checkpoint is held. A journal that gave up records on a full disk then
  * writes again. */
 void rp_journal_resume(rp_journal *j, uint64_t covered);
 /* For use before the reserve is released for a checkpoint: waits until the current write of the
- * thread has ended, and prevents further writes until rp_journal_unpause(). Meanwhile changes
- * wait if the backlog has max_queued bytes. If the journal has given up records, it does
- * nothing and returns false: such a journal writes nothing before rp_journal_resume(), and
- * keeps no backlog. */
+ * thread has ended, and prevents further writes until rp_journal_unpause(). While the journal
+ * is paused, changes wait if the backlog has max_queued bytes. If the journal has given up
+ * records and waits for a checkpoint, the function returns false and does not pause: on a full
+ * disk such a journal writes nothing before rp_journal_resume() anyway. */
 RP_NODISCARD bool rp_journal_pause(rp_journal *j);
 void rp_journal_unpause(rp_journal *j);
-/* Removes the files in which every LSN is at most `base`, the LSN of a checkpoint. Returns the
- * status of the first failure. */
+/* Removes the files in which every LSN is at most `base`, the LSN of a checkpoint. Never
+ * removes the newest file. Returns the status of the first failure. */
 RP_NODISCARD rp_status rp_journal_trim(rp_journal *j, uint64_t base, rp_error *err);
 
 void rp_journal_get_info(rp_journal *j, rp_journal_info *out);

@@ -7,8 +7,13 @@
  *   journal_beside.c  in interval mode: syncing on a second thread
  *   journal_thread.c  the thread: when to write, what to give up, what to report
  *
+ * The way of a raw record (journal_queue.h):
+ *
  *   append -> queue -- moved by the thread, under the lock -> kept -- encode, write, sync ->
  *   released
+ *
+ * A pass is one round of the thread: it moves the queue to `kept`, writes, syncs if a sync is
+ * due, and reports the result.
  *
  * The lock `mu` (rank 46) guards the fields marked RP_GUARDED_BY(mu). Only the thread uses the
  * fields at the end and those marked "thread", without the lock. Invariants, whenever the lock
@@ -20,8 +25,8 @@
  *       in `queue`, without a gap;
  *   J7  `files` is ascending; file_count <= file_capacity;
  *   J8  the list of waiters is doubly linked, and no waiter in it has been woken;
- *   J9  while the journal waits for a checkpoint after a loss (hold > 0), it will write again
- *       from the LSN after this checkpoint on: resume is hold + 1. */
+ *   J9  while the journal waits for a checkpoint after a loss (hold > 0), the first record that
+ *       it writes is the one after this checkpoint: resume is hold + 1. */
 #ifndef RP_DISK_JOURNAL_INSIDE_H
 #define RP_DISK_JOURNAL_INSIDE_H
 
@@ -91,7 +96,7 @@ struct rp_journal {
     bool gave_way;          /* thread: on a full disk, records were given up for a checkpoint */
     bool is_stopping RP_GUARDED_BY(mu);
     bool is_paused RP_GUARDED_BY(mu);  /* set by rp_journal_pause() */
-    bool is_passing RP_GUARDED_BY(mu); /* the thread is in a pass, and may write */
+    bool is_passing RP_GUARDED_BY(mu); /* the thread is in a pass, so it can write */
 
     rp_mutex mu;
     rp_cond cv RP_GUARDED_BY(mu);        /* wakes the thread */
@@ -105,10 +110,11 @@ struct rp_journal {
     uint64_t reached RP_GUARDED_BY(mu); /* no file has, or had, a record with a larger LSN */
     uint64_t sync_wanted RP_GUARDED_BY(mu); /* the largest LSN that a caller wants synced */
     uint64_t losses RP_GUARDED_BY(mu);      /* how many times records were given up */
-    uint64_t freed RP_GUARDED_BY(mu);  /* LSN of the last change that may have freed space */
+    uint64_t freed RP_GUARDED_BY(mu);  /* LSN of the last change that possibly freed space */
     uint64_t resume RP_GUARDED_BY(mu); /* the first LSN after lost records; 0: none are lost */
-    uint64_t hold RP_GUARDED_BY(mu); /* a checkpoint up to this LSN must be complete before the
-                                        journal writes again; 0: none */
+    /* After a loss: until a checkpoint up to this LSN is complete, no record becomes safe in
+     * sync mode, and nothing is written if the disk is full. 0: there is no such checkpoint. */
+    uint64_t hold RP_GUARDED_BY(mu);
     waiter *waiters RP_GUARDED_BY(mu);
     uint64_t *files RP_GUARDED_BY(mu); /* the first LSN of each file */
     size_t file_count, file_capacity RP_GUARDED_BY(mu);
@@ -128,7 +134,8 @@ struct rp_journal {
     int yields;          /* how often it has yielded with this value of `freed` */
     int64_t yield_at;    /* the earliest time of the next yield */
     bool is_reported;    /* the last report to on_trouble was trouble, not its end */
-    /* Times of the next attempt after a failure, and of the next sync. */
+    /* Time of the next attempt after a failure (0: the last attempt succeeded), and time of the
+     * next sync. */
     int64_t retry_at, due_at;
     int64_t look_at;     /* time of the next check for space, if an insert waits for it */
     int64_t short_since; /* time since which an insert waits for space; 0: no insert waits, or
@@ -155,19 +162,19 @@ void rp_journal_set_written(rp_journal *j, uint64_t written, uint64_t synced);
 void rp_journal_note_synced(rp_journal *j, uint64_t lsn, uint64_t put);
 /* Returns the bytes put into the segments so far; 0 without segments. */
 uint64_t rp_journal_put_bytes(const rp_journal *j);
-/* Pads the file to a sector boundary (J4). */
+/* Pads the file to a sector boundary (invariant J4). */
 RP_NODISCARD rp_status rp_journal_write_pad(rp_journal *j, rp_error *err);
 /* Condemns the open file: its records that are not synced are written again, to a new file. */
 void rp_journal_condemn(rp_journal *j);
-/* Writes the records of `kept` that are not written, and syncs if `is_sync`.
+/* Writes the records of `kept` that are not written, and syncs if `is_sync`. Errors:
  * RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_journal_write_out(rp_journal *j, bool is_sync, rp_error *err);
 
 /* If the second thread is idle, makes it sync the written records. */
 RP_NODISCARD rp_status rp_journal_begin_sync(rp_journal *j, rp_error *err);
 /* If the sync on the second thread is done, takes over its result and returns its status. If
- * `is_waiting` is set, or if too many chunks were put since the sync began, waits for its end.
- * A file whose sync has failed is condemned. */
+ * `is_waiting` is set, or if too many chunks were put since the sync began, first waits until
+ * the sync is done. A file whose sync has failed is condemned. */
 RP_NODISCARD rp_status rp_journal_end_sync(rp_journal *j, bool is_waiting, rp_error *err);
 
 /* The functions of the threads; `arg` is the journal. */
@@ -178,7 +185,7 @@ void *rp_journal_run_beside(void *arg);
 bool rp_journal_is_own_thread(const rp_journal *j);
 
 #ifndef NDEBUG
-/* Checks J5, J7, J8 and J9. For RP_VERIFY(). */
+/* Checks the invariants J5, J7, J8 and J9. For RP_VERIFY(). */
 bool rp_journal_is_valid_locked(rp_journal *j) RP_REQUIRES(j->mu);
 #endif
 

@@ -40,19 +40,19 @@ typedef struct rp_journal_options {
      * May be NULL. */
     void (*on_safe)(void *ctx, uint64_t lsn);
     /* Called with the reason when the journal cannot write, and with NULL when it can write
-     * again. In between the journal keeps retrying. Also called with the reason each time that
-     * the journal has given up records: only a checkpoint that begins after this call saves
-     * their changes. May be NULL. */
+     * again. Between these two calls the journal keeps retrying. Also called with the reason
+     * each time that the journal has given up records: only a checkpoint that begins after this
+     * call saves the changes of these records. May be NULL. */
     void (*on_trouble)(void *ctx, const rp_error *why);
-    /* Called after each batch and each failed attempt, since the backlog may be shorter now.
-     * May be NULL. */
+    /* Called after each batch and each failed attempt, since the backlog is possibly shorter
+     * now. May be NULL. */
     void (*on_pass)(void *ctx);
     void *ctx;
 } rp_journal_options;
 
 typedef struct rp_journal_info {
-    /* LSNs. `last` is that of the last record. Every change up to `safe` is safe (on_safe).
-     * Every record up to `synced` is on stable storage. */
+    /* `last` is the LSN of the last record. Every change up to the LSN `safe` is safe
+     * (on_safe). Every record up to the LSN `synced` is on stable storage. */
     uint64_t last, safe, synced;
     uint64_t queued;               /* bytes of raw records in memory, including `kept` */
     uint64_t kept;                 /* bytes of raw records that are not on stable storage */

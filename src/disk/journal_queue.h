@@ -50,7 +50,8 @@ RP_NODISCARD bool rp_raw_queue_append(rp_raw_queue *q, const rp_allocator *alloc
                                       const rp_bytes *parts, size_t count);
 /* Moves all records of `from` to the end of `to`. */
 void rp_raw_queue_move(rp_raw_queue *to, rp_raw_queue *from);
-/* Removes the first batch and returns it, owned. NULL if the queue is empty. */
+/* Removes the first batch and returns it; the caller owns it. Returns NULL if the queue is
+ * empty. */
 rp_raw_batch *rp_raw_queue_take(rp_raw_queue *q);
 void rp_raw_batch_free(rp_raw_batch *batch, const rp_allocator *alloc); /* NULL is fine */
 

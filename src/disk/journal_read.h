@@ -35,25 +35,26 @@ typedef struct rp_journal_read_options {
  * record is above the last LSN known to be synced, the record begins a torn tail: reading ends
  * there, and `*torn_bytes` receives the number of bytes from there on. Otherwise the bad record
  * is damage: RP_CORRUPT. If LSNs are missing and the next file says that their records were
- * given up, reading ends before the gap (RP_JOURNAL_OLDER: damage). Any other gap in the LSNs
- * is damage. With RP_JOURNAL_SALVAGE damage ends the reading with RP_OK, and `err` has
- * RP_CORRUPT and the reason. */
+ * given up, reading ends before the gap; with RP_JOURNAL_OLDER this gap is damage. Any other
+ * gap in the LSNs is damage. With RP_JOURNAL_SALVAGE damage ends the reading with RP_OK, and
+ * `err` has RP_CORRUPT and the reason. */
 RP_NODISCARD rp_status rp_journal_read(const rp_journal_read_options *options, uint64_t *last,
                                        uint64_t *torn_bytes, rp_error *err);
 
 /* The end of the good part of one journal file. */
 typedef struct rp_journal_end {
     uint64_t lsn;    /* LSN of the last good change; first - 1 if there is none */
-    uint64_t synced; /* the largest LSN known to be synced, also from an RP_RECORD_SYNCED behind
-                        a bad record; 0: none */
-    uint64_t offset; /* offset behind the last good record */
+    uint64_t synced; /* the largest LSN known to be synced, even if the RP_RECORD_SYNCED that
+                        says so is after a bad record; 0: none */
+    uint64_t offset; /* offset of the first byte after the last good record */
     bool is_damaged; /* bytes follow that are not a good record */
     bool gave_up;    /* the file begins with RP_RECORD_LOST */
 } rp_journal_end;
 
-/* Reads the bytes of the file whose first LSN is `first` (>= 1). Calls `each` (may be NULL) for
- * changes only. If `each` returns a status other than RP_OK, returns this status, and `end`
- * describes the file up to the previous record. RP_PRECONDITION (a newer format). */
+/* Reads the bytes of the file whose first LSN is `first` (>= 1). Calls `each` (may be NULL)
+ * only for records of changes, not for RP_RECORD_SYNCED, RP_RECORD_LOST, padding and the seal.
+ * If `each` returns a status other than RP_OK, returns this status, and `end` describes the
+ * file up to the previous record. Errors: RP_PRECONDITION (a newer format). */
 RP_NODISCARD rp_status rp_journal_walk(rp_bytes file, uint64_t first, const rp_store_id *store,
                                        rp_journal_visit *each, void *ctx, rp_journal_end *end,
                                        rp_error *err);

@@ -3,9 +3,10 @@
  * the free space of the disk, less the backlog of data to be written, and less the bytes that
  * the reserve for checkpoints (disk/reserve.h) lacks.
  *
- * In sync mode an insert enters a table only if its chunks fit on the disk and the reserve can
- * grow with it. So the journal can write the chunks of all items in the tables. Every item can
- * be acknowledged, and a checkpoint on a full disk has space and need not write chunks.
+ * In sync mode an insert enters a table only if its chunks fit on the disk, and if the reserve
+ * can still grow to the size that the tables then need. So the journal can write the chunks of
+ * all items in the tables. Every item can be acknowledged, and a checkpoint on a full disk has
+ * space and need not write chunks.
  *
  * Invariants, if no other process writes to the file system:
  *
@@ -16,7 +17,7 @@
  *   M3  `wanted` is the smallest claim refused since waiting inserts were last retried.
  *
  * An update first reads the bytes written, then the free space. Bytes that are written between
- * these reads are in neither of the two numbers, so `limit` may be too small, but never too
+ * these reads are in neither of the two numbers, so `limit` can be too small, but never too
  * large. One thread updates; any thread claims. */
 #ifndef RP_DISK_JOURNAL_SPACE_H
 #define RP_DISK_JOURNAL_SPACE_H

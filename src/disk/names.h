@@ -17,10 +17,11 @@ enum { RP_ROLLOUTS_PATH_BYTES = 40 };
 
 /* Writes "seg/" and the number of a segment. Returns `out`. */
 char *rp_segment_path(char out[RP_SEGMENT_PATH_BYTES], uint64_t number);
-/* Writes "wal/" and the first LSN of a journal file. Returns `out`. */
+/* Writes "wal/" and the first LSN (log sequence number) of a journal file. Returns `out`. */
 char *rp_journal_path(char out[RP_JOURNAL_PATH_BYTES], uint64_t first);
 
-/* The folder with the rollouts of the checkpoints. It exists if a checkpoint had rollouts. */
+/* The folder for rollouts (named buffers of groups of items, reprise/rollouts.h): one file for
+ * each checkpoint of a store that has rollouts. */
 #define RP_ROLLOUTS_FOLDER "rollouts"
 /* Writes "rollouts/" and the number of a checkpoint. Returns `out`. */
 char *rp_rollouts_path(char out[RP_ROLLOUTS_PATH_BYTES], uint64_t checkpoint);
@@ -37,8 +38,9 @@ typedef struct rp_number_list {
     bool bad;      /* out of memory, or more than 2^20 files */
 } rp_number_list;
 
-/* Lists a folder. RP_NOT_FOUND if the folder is missing, with an empty list. RP_NO_RESOURCE,
- * RP_UNAVAILABLE. The caller calls rp_number_list_free() in every case. */
+/* Lists a folder. If the folder is missing, returns RP_NOT_FOUND, and the list is empty. Other
+ * errors: RP_NO_RESOURCE, RP_UNAVAILABLE. The caller calls rp_number_list_free() in every
+ * case. */
 RP_NODISCARD rp_status rp_number_list_read(rp_number_list *list, const rp_allocator *alloc,
                                            rp_files *files, const char *folder, rp_error *err);
 /* Frees the numbers and leaves an empty list. A zeroed list is fine. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The format of every file in a data directory: a header of 64 bytes, then records without
- * gaps. All numbers are little-endian; docs/checkpoint.md specifies the bytes. Pure functions
- * over bytes.
+ * gaps. All numbers are little-endian; docs/checkpoint.md specifies the bytes. The functions
+ * are pure: they read and write only memory of the caller.
  *
  *   file header   0 "RPRSTORE" | 8 version u32 | 12 kind u32 | 16 compat u32 | 20 read-only u32
  *                 24 incompat u32 | 28 store id, 16 bytes | 44 number u64 | 52 zero, 8 bytes
@@ -46,11 +46,11 @@ typedef enum rp_record_kind {
     RP_RECORD_STORE = 16,
     RP_RECORD_TABLE = 17,
     RP_RECORD_LOCATIONS = 18, /* the locations of the blocks of a table */
-    RP_RECORD_SET = 19,       /* the order of the slots in the dense set of a selector */
+    RP_RECORD_SET = 19, /* the slots of a dense set (table/selector/dense_set.h), in order */
     RP_RECORD_SEGMENTS = 20,
     RP_RECORD_END = 21, /* last record of a manifest: counts, hash of all records before it */
     RP_RECORD_CURRENT = 22,
-    RP_RECORD_ROLLOUTS = 23, /* describes the file with the rollouts of the checkpoint */
+    RP_RECORD_ROLLOUTS = 23, /* describes the checkpoint's file of rollouts */
     /* in the journal; durable/format/journal_records.h defines the payloads */
     RP_RECORD_INSERT = 32,
     RP_RECORD_SAMPLE = 33,
@@ -63,7 +63,8 @@ typedef enum rp_record_kind {
     RP_RECORD_CREATE = 40,
     RP_RECORD_DROP = 41,
     RP_RECORD_SYNCED = 42,   /* all records up to this LSN are on stable storage */
-    RP_RECORD_LOST = 43,     /* first in a file: missing changes up to this LSN were given up */
+    RP_RECORD_LOST = 43,     /* first record of a file: the journal gave up the records that are
+                                missing before this file, up to this LSN */
     RP_RECORD_PAD = 44,      /* zeroes, up to the next sector */
     RP_RECORD_RENUMBER = 45, /* the slots of an empty table are numbered from 0 again */
     RP_RECORD_ROLLOUTS_CREATE = 46, /* 46 to 48: durable/format/rollout_records.h */
@@ -93,7 +94,7 @@ typedef struct rp_file_header {
 
 typedef struct rp_record {
     rp_record_kind kind;
-    uint64_t number;
+    uint64_t number; /* its meaning depends on the kind: in the journal it is an LSN */
     const uint8_t *payload;
     size_t size;
     uint32_t crc; /* checksum of the header: `before` of the next record */
@@ -106,7 +107,9 @@ static inline bool rp_record_is(rp_record_kind kind, rp_record_kind wanted)
     return kind == wanted || (kind == RP_RECORD_MOVED && wanted == RP_RECORD_CHUNK);
 }
 
-/* Returns the packed location of a moved chunk before its first move; 0 for other records. */
+/* If `kind` is that of a moved chunk, its `number` is the packed location (disk/location.h)
+ * that the chunk had before its first move: returns this location. Returns 0 for other
+ * kinds. */
 static inline uint64_t rp_record_first(rp_record_kind kind, uint64_t number)
 {
     return kind == RP_RECORD_MOVED ? number : 0;
@@ -118,8 +121,9 @@ uint32_t rp_crc32c(uint32_t crc, const void *data, size_t size);
 
 /* Writes the header of a file and returns its checksum. */
 uint32_t rp_file_header_write(uint8_t out[RP_FILE_HEADER_BYTES], const rp_file_header *header);
-/* Reads the header of a file. `*crc` (may be NULL) is `before` of the first record.
- * RP_CORRUPT, RP_PRECONDITION (a newer version or an unknown feature: names it). */
+/* Reads the header of a file. If `crc` is not NULL, sets `*crc` to the value that the first
+ * record must have as `before`. Errors: RP_CORRUPT, RP_PRECONDITION (a newer version or an
+ * unknown feature, which the error text names). */
 RP_NODISCARD rp_status rp_file_header_read(const uint8_t *data, size_t size,
                                            rp_file_header *out, uint32_t *crc, rp_error *err);
 
@@ -128,15 +132,16 @@ RP_NODISCARD rp_status rp_file_header_read(const uint8_t *data, size_t size,
 uint32_t rp_record_write(uint8_t out[RP_RECORD_HEADER_BYTES], rp_record_kind kind,
                          uint64_t number, uint32_t before, const void *payload, size_t size);
 
-/* Reads only the header. The payload is NULL. Its size is at most RP_MAX_RECORD_BYTES, but may
- * exceed the number of bytes that follow. `before` and `payload_crc` may be NULL.
- * RP_CORRUPT. */
+/* Reads only the header of a record. Sets out->payload to NULL, and out->size to the size of
+ * the payload, which is at most RP_MAX_RECORD_BYTES; fewer bytes may follow in `data`. `before`
+ * and `payload_crc` may be NULL. Errors: RP_CORRUPT. */
 RP_NODISCARD rp_status rp_record_header_read(const uint8_t *data, size_t size, rp_record *out,
                                              uint32_t *before, uint32_t *payload_crc,
                                              rp_error *err);
 
 /* Reads and checks the whole record at the start of `data`. If `before` is not NULL, also
- * checks the chain. The payload borrows from `data`. RP_CORRUPT. */
+ * checks that the record's `before` is `*before`. The payload borrows from `data`. Errors:
+ * RP_CORRUPT. */
 RP_NODISCARD rp_status rp_record_read(const uint8_t *data, size_t size, const uint32_t *before,
                                       rp_record *out, rp_error *err);
 

@@ -23,14 +23,15 @@ typedef struct rp_records_scan_options {
 /* Scans a file. If the file has a seal (the last record of a finished segment), the seal is
  * checked against all bytes before it.
  *
- * `*end` receives the offset behind the last good record, and `*header` the header of the file.
- * Both are also set if a record is bad (RP_CORRUPT). In that case `*end` is >=
- * RP_FILE_HEADER_BYTES.
+ * `*end` receives the offset of the first byte after the last good record, and `*header` the
+ * header of the file. Both are also set if a record is bad. If the header of the file is bad,
+ * `*end` is 0.
  *
- * Returns RP_OK at the end of the file, even if the file ends within a record. The caller can
- * compare `*end` with the size of the file. Returns RP_CORRUPT at any other bad record. A
- * caller that knows how much of the file was synced can distinguish a torn tail from damage.
- * RP_NOT_FOUND, RP_PRECONDITION (a newer format), RP_NO_RESOURCE, RP_UNAVAILABLE. */
+ * Returns RP_OK at the end of the file, even if the file ends within a record; to detect that,
+ * the caller can compare `*end` with the size of the file. Returns RP_CORRUPT at any other bad
+ * record. A caller that knows how much of the file was synced can tell damage from a torn tail
+ * (the end of a write that a crash interrupted). Errors: RP_NOT_FOUND, RP_PRECONDITION (a newer
+ * format), RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_records_scan(const rp_records_scan_options *options,
                                        rp_file_header *header, uint64_t *end, rp_error *err);
 

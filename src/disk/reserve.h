@@ -9,9 +9,10 @@
  * also on a full disk. So a checkpoint that finds the disk full removes the file "reserve" and
  * uses its space. Afterwards the file is created again.
  *
- * The size of the reserve is a fixed part plus twice the size of the largest checkpoint, in
- * which every block of every table has changed. It is twice that size because the blocks of a
- * checkpoint can be removed only after the next checkpoint is complete.
+ * The size of the reserve is a fixed part plus twice the size of the largest possible
+ * checkpoint, which is one that writes every block (256 slots) of every table. The factor is
+ * two because the blocks of a checkpoint can be removed only after the next checkpoint is
+ * complete.
  *
  * Invariants, if no other process writes to the file system:
  *
@@ -19,13 +20,13 @@
  *       and after the checkpoint before the journal may write (rp_journal_resume()). While the
  *       reserve is released, the journal does not write (rp_journal_pause());
  *   R2  a checkpoint that does not fit into the free space writes nothing. A checkpoint that
- *       fails later removes the segments that have only its blocks. So the reserve can be
- *       created again (checkpoint_segments.c);
+ *       fails after it has begun to write removes the segments that have only its own blocks.
+ *       So the reserve can be created again (checkpoint_segments.c);
  *   R3  a checkpoint on a full disk leaves space for the largest checkpoint. It may use a
  *       quarter of the fixed part for chunks that were not on disk yet. Segments that it
- *       removes count as space. Segments that it vacates, which the next checkpoint removes,
- *       count as space too, up to half of the fixed part: so a quarter is free in any case
- *       (checkpoint_segments.c);
+ *       removes count as space. Segments that it vacates (moves all live chunks out of) count
+ *       as space too, up to half of the fixed part, since the next checkpoint removes them. So
+ *       at least a quarter of the fixed part stays free (checkpoint_segments.c);
  *   R4  in sync mode, an insert enters a table only if the reserve can grow with it
  *       (disk/journal_space.h);
  *   R5  a checkpoint on a full disk may create segments for chunks, which stay, only if six
@@ -35,9 +36,9 @@
  *       reserved again, before the journal may create files.
  *
  * So live data cannot use up the reserve. After items are deleted, there is space for the
- * checkpoint that frees their data. The files stay when the process ends.
+ * checkpoint that frees their data. The files of the reserve stay when the process ends.
  *
- * One thread at a time may use the reserve, except that any thread may read `held`. */
+ * Only one thread at a time may use the reserve, but any thread may read `held`. */
 #ifndef RP_DISK_RESERVE_H
 #define RP_DISK_RESERVE_H
 
@@ -54,8 +55,8 @@ enum {
     /* Seals (last records of segments) add at most 1/16 to the bytes of a checkpoint. */
     RP_RESERVE_SEALS = 16,
     RP_RESERVE_FILES = 8,       /* number of empty files */
-    RP_RESERVE_FIRST_FILES = 6, /* those of them for a checkpoint */
-    RP_RESERVE_NAMED_FILES = 3  /* those for rollouts, manifest and CURRENT */
+    RP_RESERVE_FIRST_FILES = 6, /* how many of them are for a checkpoint */
+    RP_RESERVE_NAMED_FILES = 3  /* how many are for rollouts, manifest and CURRENT */
 };
 
 typedef struct rp_reserve {
@@ -65,19 +66,19 @@ typedef struct rp_reserve {
     int files_held; /* number of empty files, as of the last rp_reserve_keep_files() */
 } rp_reserve;
 
-/* Returns the bytes on disk that a checkpoint may need if its records, without seals, have
- * `bytes`. */
+/* Returns an upper bound of the bytes on disk that a checkpoint needs if its records, without
+ * seals, have `bytes`. */
 static inline uint64_t rp_reserve_one(uint64_t bytes)
 {
     return bytes + bytes / RP_RESERVE_SEALS;
 }
-/* Returns the part of the reserve for records of `bytes` in the largest checkpoint. */
+/* Returns the bytes of the reserve for records that have `bytes` in the largest checkpoint. */
 static inline uint64_t rp_reserve_for(uint64_t bytes)
 {
     return 2 * rp_reserve_one(bytes);
 }
 
-/* Finds the file that an earlier process has left. */
+/* Sets `held` to the size of the file that an earlier process has left, if there is one. */
 void rp_reserve_find(rp_reserve *r);
 /* Creates the file, or changes its size, so that it has `bytes`. If less space is free, the
  * reserve takes all free space and the call returns RP_NO_RESOURCE. Any other error means that
@@ -86,9 +87,8 @@ void rp_reserve_find(rp_reserve *r);
 rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes);
 /* Creates or removes empty files so that there are `count`. After a checkpoint on a full disk,
  * `count` must be RP_RESERVE_FIRST_FILES: the other inodes are for the files that the journal
- * creates when it resumes. Before a checkpoint for which the journal waits because it has given
- * up records ("is lost"), the caller leaves the number as it is. In all other cases `count` is
- * RP_RESERVE_FILES. RP_NO_RESOURCE if the file system has not enough inodes for all of them. */
+ * creates when it resumes. In all other calls `count` is RP_RESERVE_FILES. Returns
+ * RP_NO_RESOURCE if the file system has not enough inodes for `count` files. */
 rp_status rp_reserve_keep_files(rp_reserve *r, int count);
 /* Removes the files and so frees their space and inodes. */
 void rp_reserve_release(rp_reserve *r);

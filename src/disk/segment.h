@@ -2,11 +2,11 @@
 /* A segment, which is one append-only file of records, and the index of all segments of one
  * store that are open. Private to the implementation of disk/segments.h.
  *
- * A segment is refcounted. The store's own handle, the locations of the chunks in the segment,
- * and readers hold references. When the last reference is dropped, the segment is removed from
- * the index and retired: rp_segment_index_reclaim() closes its file later. The file is not
- * closed at once, since closing may take long, and the last reference may be dropped under any
- * lock.
+ * A segment is refcounted. These hold references: the rp_segments of the store (its handle,
+ * `is_held`), the locations of the chunks in the segment, and threads that read from it. When
+ * the last reference is dropped, the segment is removed from the index and retired:
+ * rp_segment_index_reclaim() closes its file later. The file is not closed at once, since
+ * closing can take long, and the last reference can be dropped under any lock.
  *
  * Invariants, whenever the lock of the index is free:
  *
@@ -15,7 +15,8 @@
  *   G2  a retired segment has no references and is in no bucket;
  *   G3  the index exists while it has an owner or segments.
  *
- * Any thread. The lock of the index has rank 92 and is held for a few list operations. */
+ * Any thread may call these functions. The lock of the index has rank 92 (util/mutex.h) and is
+ * held for a few list operations. */
 #ifndef RP_DISK_SEGMENT_H
 #define RP_DISK_SEGMENT_H
 
@@ -41,10 +42,11 @@ struct rp_segment {
     atomic_uint_fast32_t refs;
     uint64_t number;
     rp_segment_index *index;
-    rp_segment *next; /* in its bucket, among the retired, or in a list of its creator */
+    rp_segment *next; /* next in the bucket, in `retired`, or in a list of its creator */
     bool is_held;    /* the store's handle is one of the references; rp_segments.mu guards it */
     bool has_chunks; /* this process has put a chunk into it; rp_segments.mu guards it */
-    /* The chunks of the segment have lost their location in it; rp_segments.mu guards it. */
+    /* The chunks of the segment have lost their locations (rp_segments_revoke()).
+     * rp_segments.mu guards this field. */
     bool is_revoked;
     bool is_old;   /* written by an earlier process: bytes missing in its file are damage */
     rp_file *file; /* NULL before it is created and after the index is closed */
@@ -57,8 +59,8 @@ struct rp_segment {
 /* Makes an index. NULL if there is no memory. Returns owned; the owner calls
  * rp_segment_index_close(). */
 rp_segment_index *rp_segment_index_new(const rp_allocator *alloc);
-/* Closes all files and drops the owner's reference. From now on no thread may read. Segments
- * stay valid. NULL is fine. */
+/* Closes all files and drops the owner's reference. From now on no thread may read from a
+ * segment. Segments stay valid. NULL is fine. */
 void rp_segment_index_close(rp_segment_index *index);
 /* Closes the files of retired segments and frees the segments. The caller must hold no lock. */
 void rp_segment_index_reclaim(rp_segment_index *index);
@@ -77,10 +79,11 @@ rp_segment *rp_segment_index_take_held(rp_segment_index *index);
 void rp_segment_ref(rp_segment *segment);
 void rp_segment_unref(rp_segment *segment); /* NULL is fine */
 
-/* Closes the file of a segment. No thread may read from the segment now or later. */
+/* Closes the file of a segment. The caller ensures that no thread reads from the segment now or
+ * later. */
 void rp_segment_close_file(rp_segment *segment);
 
-/* Opens the file of an existing segment for reading and checks its header.
+/* Opens the file of an existing segment for reading and checks its header. Errors:
  * RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segment_open_file(rp_segment *segment, rp_files *files,
                                             const rp_store_id *store, rp_error *err);
@@ -88,7 +91,7 @@ RP_NODISCARD rp_status rp_segment_open_file(rp_segment *segment, rp_files *files
 /* Reads the record at `location` into `out` (location->size bytes) and checks it. `files` must
  * be those with which the segment was opened. If `first` is not NULL, sets `*first` to the
  * packed location at which a moved chunk was first written, or to 0 if the record is not a
- * moved chunk. RP_NOT_FOUND (nothing is written there), RP_CORRUPT, RP_UNAVAILABLE. */
+ * moved chunk. Errors: RP_NOT_FOUND (nothing is written there), RP_CORRUPT, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segment_read(rp_segment *segment, const rp_files *files,
                                        const rp_disk_location *location, rp_record_kind kind,
                                        void *out, uint64_t *first, rp_error *err);
@@ -99,11 +102,11 @@ enum { RP_SEAL_FIXED_BYTES = 32 };
 typedef struct rp_seal {
     uint64_t count;         /* number of records before it */
     uint64_t bytes;         /* number of bytes of the file before it */
-    uint8_t hash[16];       /* XXH3-128 of those bytes */
-    const uint8_t *offsets; /* their offsets, 4 bytes each. Borrowed from the payload */
+    uint8_t hash[16];       /* hash (XXH3-128) of these bytes */
+    const uint8_t *offsets; /* of these records, 4 bytes each. Borrowed from the payload */
 } rp_seal;
 
-/* Parses the payload of a seal. Pure. RP_CORRUPT. */
+/* Parses the payload of a seal. Pure. Errors: RP_CORRUPT. */
 RP_NODISCARD rp_status rp_seal_read(const uint8_t *payload, size_t size, rp_seal *out,
                                     rp_error *err);
 

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes records to the file of one segment, then to the next. Private to disk/segments.h.
+/* Writes records to the file of one segment, then to the next. Private to the implementation of
+ * disk/segments.h. A flush writes all records queued so far.
  *
  *   | file header | record | record | record | ... | seal |
  *                            ^ synced  ^ mark  ^ written
  *
  * The writer copies small payloads next to their headers, so that one system call writes a few
  * large parts instead of thousands of small ones. It writes large payloads from their own
- * memory. It hashes all bytes that it writes, for the seal.
+ * memory. It hashes all bytes that it writes; the hash is part of the seal, the last record of
+ * a segment.
  *
- * The mark is the end of the last successful flush. The journal may have acknowledged the bytes
- * before the mark. So these bytes stay in the file even if a later step fails, and if the
- * process is killed, the next process reads them. Nothing refers to the bytes behind the mark
- * yet.
+ * The mark is the end of the last successful flush. Records of the journal (disk/journal.h) may
+ * refer to the bytes before the mark, and clients may already rely on these records. So the
+ * bytes before the mark stay in the file even if a later step fails: if the process is killed,
+ * the next process reads them. No record of the journal refers to the bytes after the mark.
  *
  * After a write has failed on a full disk, rp_segment_writer_rewind() returns to the mark and
  * truncates the file there; the writer stays good. After any other failed write, and after a
- * failed sync, the writer is bad: the unsynced part of the file must never be synced again.
- * rp_segment_writer_leave() abandons the file. One thread at a time.
+ * failed sync, the writer is bad. A failed sync may have discarded bytes that a later sync
+ * would report as synced, so a bad writer never syncs the file again. rp_segment_writer_leave()
+ * abandons the file. Only one thread at a time may use a writer.
  *
  * Invariants:
  *
- *   W1  synced <= written, started <= written and mark.written <= written;
+ *   W1  synced, started and mark.written are at most `written`;
  *   W2  count <= capacity, and `offsets` has the offset of each of the `count` records written;
  *   W3  a bad writer neither writes nor syncs until rp_segment_writer_leave();
  *   W4  `hash` covers the bytes before `written`; marked_hash covers the bytes before the
@@ -41,8 +44,10 @@ typedef struct rp_segment_entry {
     uint32_t offset; /* offset of the record in the segment */
     uint32_t size;
     uint16_t kind;
-    bool is_copy; /* the entry owns the data, which is one byte longer than `size` */
-    /* Of a chunk that is being moved: the packed location of its stored record; otherwise 0. */
+    bool is_copy; /* the entry owns `data`, a block of size + 1 bytes: so a record of size 0 has
+                     a block, too */
+    /* If the entry moves a chunk to a new location: the packed location (disk/location.h) of
+     * the record from which this entry was copied. Otherwise 0. */
     uint64_t moved_from;
 } rp_segment_entry;
 
@@ -66,7 +71,7 @@ typedef struct rp_segment_writer {
     size_t count, capacity;   /* number of records written; size of `offsets` */
     uint64_t written, synced; /* in bytes */
     uint64_t started;   /* the kernel has been asked to begin writing the bytes before this */
-    uint32_t before;    /* header checksum of the last record, for the chain */
+    uint32_t before;    /* header checksum of the last record: `before` of the next one */
     bool is_new;        /* the directory entry of the file is not synced */
     bool has_folder;    /* the directory "seg" exists */
     bool folder_is_new; /* the entry of the directory "seg" is not synced */
@@ -80,18 +85,18 @@ void rp_segment_writer_deinit(rp_segment_writer *w);
 
 /* Writes as many of the `count` entries, from the first on, as fit into one system call, and
  * sets `*taken` (>= 1) to their number. All entries must be of one segment. Creates the file of
- * a new segment; the previous segment must be sealed. After a failure that leaves the writer
- * good, the caller must rewind it. RP_NO_RESOURCE, RP_UNAVAILABLE, RP_EXISTS (then the writer
- * is bad). */
+ * a new segment; the previous segment must be sealed. If the call fails and the writer is not
+ * bad, the caller must rewind the writer. Errors: RP_NO_RESOURCE, RP_UNAVAILABLE, RP_EXISTS
+ * (the file of the new segment exists already; the writer is bad). */
 RP_NODISCARD rp_status rp_segment_writer_write(rp_segment_writer *w,
                                                const rp_segment_entry *entries, size_t count,
                                                size_t *taken, rp_error *err);
 /* Asks the kernel to begin writing to the disk if some megabytes were written since the last
  * request. */
 void rp_segment_writer_start_sync(rp_segment_writer *w);
-/* Syncs the file of a segment. If `is_new` is set, also syncs the directory "seg"; if
- * `folder_is_new` is set, also the data directory. Uses no writer, so another thread may write
- * to the file meanwhile. */
+/* Syncs the file of a segment. If `is_new` is set, also syncs the directory "seg". If
+ * `folder_is_new` is set, also syncs the data directory. The function uses no writer, so
+ * another thread may write to the file meanwhile. */
 RP_NODISCARD rp_status rp_segment_sync_file(rp_segment *segment, rp_files *files, bool is_new,
                                             bool folder_is_new, rp_error *err);
 /* Called after rp_segment_sync_file() has synced the first `bytes` bytes and the
@@ -101,14 +106,16 @@ void rp_segment_writer_note_synced(rp_segment_writer *w, uint64_t bytes);
 RP_NODISCARD rp_status rp_segment_writer_sync(rp_segment_writer *w, rp_error *err);
 /* Sets the mark to `written`. */
 void rp_segment_writer_mark(rp_segment_writer *w);
-/* Returns to the mark and truncates the file there. If that fails the writer is bad. */
+/* Returns to the mark and truncates the file there. If the truncation fails, the writer is
+ * bad. */
 void rp_segment_writer_rewind(rp_segment_writer *w);
-/* Writes the seal and syncs; the writer is ready for the next segment. */
+/* Writes the seal and syncs. The writer is then ready for the next segment. */
 RP_NODISCARD rp_status rp_segment_writer_seal(rp_segment_writer *w, rp_error *err);
 /* Abandons the file and removes it. Nothing may refer to its records. */
 void rp_segment_writer_remove(rp_segment_writer *w);
-/* Abandons the file. Truncates it at the mark, or removes it if there is no record before the
- * mark; ignores failures of both. The writer is then good again, for the next segment. */
+/* Abandons the file: truncates the file at the mark, or removes it if there is no record before
+ * the mark. Ignores failures of both steps. The writer is then good again, for the next
+ * segment. */
 void rp_segment_writer_leave(rp_segment_writer *w);
 
 #endif

@@ -3,26 +3,26 @@
  * storage. segments_put.c appends records to the queue; segments_flush.c writes them to files.
  *
  *   entries   | flushed | written, not flushed | queued            |
- *             0       flushed                written              count
+ *   index     0       flushed                written              count
  *
- * Putting a record appends an entry at the tail: its location follows that of the last entry.
- * One thread at a time, the worker, writes entries from `written` on. When it has written all
- * entries that its caller asked for, these entries are flushed: the caller may rely on their
- * bytes being in the file, though perhaps not synced. Entries that are written and not flushed
- * can be rewound. An entry keeps its bytes in memory until they are synced. A sync releases the
- * entries before `written`.
+ * Putting a record appends an entry to the queue. The location of the entry is the tail: the
+ * first free offset of the newest segment. One thread at a time, the worker, writes entries
+ * from index `written` on. When the worker has written all entries that its caller asked for,
+ * these entries are flushed: the caller can rely on their bytes being in the file, but not on
+ * their being synced. Entries that are written and not flushed can be rewound. An entry keeps
+ * its bytes in memory until they are synced. A sync releases the entries before `written`.
  *
- * If the disk is full, the worker rewinds: it truncates the file at the flushed bytes, and the
- * entries that are written and not flushed are queued again at the same locations. If the disk
- * fails in another way, the segment is condemned: it is not written any more, and all entries
- * get new locations in new segments and are written again. Flushed bytes also stay in the old
- * file, since the journal may have acknowledged them.
+ * If the disk is full, the worker rewinds: it truncates the file to the flushed bytes, and the
+ * entries that are written and not flushed become queued entries again, with the same
+ * locations. If the disk fails in another way, the worker condemns the segment: the segment is
+ * not written any more, and all entries get new locations in new segments and are written
+ * again. Flushed bytes stay in the old file as well, since clients may already rely on them.
  *
  * Invariants, whenever mu is free (rp_segments_check()):
  *
  *   S1  each entry directly follows the previous entry, or is the first of a segment with a
  *       higher number;
- *   S2  the tail, if there is one, directly follows the last entry;
+ *   S2  if there is a tail (`tail` is not NULL), it directly follows the last entry;
  *   S3  a chunk that has entries has the location of its last entry, and is not `stored`;
  *   S4  queued_bytes is the size of the entries from `written` on; unsynced_bytes is the size
  *       of the entries before `written`; put_bytes >= queued_bytes + unsynced_bytes; flushed <=
@@ -32,7 +32,7 @@
  *   S6  while a sync runs beside the worker (`side`), either its segment is the open segment
  *       and the entries before side.until are flushed or popped, or the segment was condemned.
  *
- * S1 and S2 do not hold while must_replace is set. */
+ * The invariants S1 and S2 do not hold while must_replace is set. */
 #ifndef RP_DISK_SEGMENTS_INSIDE_H
 #define RP_DISK_SEGMENTS_INSIDE_H
 
@@ -101,10 +101,10 @@ static inline rp_segment_entry *rp_entry_at(const rp_segments *s, size_t i)
 /* Gives a new segment the next number, adds it to the index and sets is_held: the caller's
  * reference becomes the store's handle. */
 void rp_segments_enter_locked(rp_segments *s, rp_segment *segment) RP_REQUIRES(s->mu);
-/* Releases the store's handle if is_held is set. */
+/* Releases the store's handle (the reference that is_held counts), if is_held is set. */
 void rp_segments_unhold_locked(rp_segments *s, rp_segment *segment) RP_REQUIRES(s->mu);
-/* Gives all entries new locations after a segment was condemned. RP_NO_RESOURCE, with nothing
- * changed. */
+/* Gives all entries new locations after a segment was condemned. Errors: RP_NO_RESOURCE
+ * (nothing has changed then). */
 rp_status rp_segments_replace_locked(rp_segments *s) RP_REQUIRES(s->mu);
 
 /* Releases the data and the chunk of an entry. The caller must hold no lock. */
@@ -114,7 +114,8 @@ void rp_segments_deinit_batch(rp_segments *s);
 /* Checks all invariants. Returns NULL, or the name of an invariant that does not hold. For
  * RP_VERIFY(). */
 const char *rp_segments_broken_locked(rp_segments *s) RP_REQUIRES(s->mu);
-/* As rp_segments_broken_locked(), for tests. RP_CORRUPT names the invariant. */
+/* As rp_segments_broken_locked(), for tests. If an invariant does not hold, returns RP_CORRUPT,
+ * and the error text names it. */
 RP_NODISCARD rp_status rp_segments_check(rp_segments *s, rp_error *err);
 
 #endif

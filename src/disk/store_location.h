@@ -8,9 +8,10 @@
  *
  * Invariants:
  *
- *   L1  `where` is segment << 32 | offset, or 0: no location. Any thread may read it. It
- *       changes only under the lock of its rp_segments (segments.h), in these cases:
- *         - writing a segment fails: its chunks that are not synced get locations in a new one;
+ *   L1  `where` is the packed location segment << 32 | offset, or 0: no location. Any thread
+ *       may read `where`. It changes only under the lock of the store's rp_segments
+ *       (segments.h), in these cases:
+ *         - writing a segment fails: its unsynced chunks get locations in a new segment;
  *         - the queue is dropped: a chunk in it gets back the location before its move, or 0;
  *         - the chunk is moved;
  *         - the chunk is put again, after its location was dropped or its segment was revoked;

@@ -5,8 +5,9 @@
 
 #include "reprise/durable.h"
 
-/* Starts a checkpoint as rp_durable_checkpoint() does, without waiting for its end. When the
- * checkpoint has ended, `on_done` is called once, on the checkpoint thread. */
+/* rp_durable_start_checkpoint() requests a checkpoint as rp_durable_checkpoint() does, but does
+ * not wait for its end. When the checkpoint has ended, `on_done` is called once, on the
+ * checkpoint thread, with the path of the manifest and, after a failure, the error text. */
 typedef void rp_checkpoint_done(void *ctx, rp_status status, const char *path,
                                 const char *text);
 RP_NODISCARD rp_status rp_durable_start_checkpoint(rp_durable *durable,
@@ -14,28 +15,30 @@ RP_NODISCARD rp_status rp_durable_start_checkpoint(rp_durable *durable,
                                                    rp_error *err);
 
 /* Sets `*total` to the size of the file system of the data directory, and `*available` to the
- * bytes of it that were free when they were last read. If they are not known, changes neither.
- * If they are older than a second, the checkpoint thread reads them again for later calls; it
- * first finishes a checkpoint that it is writing. Does not wait for the disk. Any thread. */
+ * bytes of it that were free when they were last read. If the values are not known, changes
+ * neither. If the values are older than a second, the checkpoint thread reads them again, for
+ * later calls; if it is writing a checkpoint, it finishes the checkpoint first. Does not wait
+ * for the disk. Any thread may call this function. */
 void rp_durable_space(rp_durable *durable, uint64_t *total, uint64_t *available);
 
 /* Returns the log sequence number (LSN) up to which every change is as safe as the durability
  * mode promises; UINT64_MAX without a journal. */
 uint64_t rp_durable_safe(rp_durable *durable);
 
-/* True if the backlog of the journal is at its bound, so that changes must wait. The listeners
- * are called when the backlog is shorter. Any thread may call this, and may hold any lock of a
- * rank below 44 (util/mutex.h). */
+/* True if the backlog of the journal is at its bound, so that changes must wait. When the
+ * backlog has become shorter, the listeners are called. Any thread may call this function, and
+ * may hold any lock of a rank below 44 (util/mutex.h). */
 bool rp_durable_is_behind(rp_durable *durable);
 
-/* Adds a listener, of which there can be 64. `on_safe` is called on the journal's thread in two
- * cases: more changes have become safe, or the backlog for which rp_durable_is_behind()
+/* Adds a listener; there can be 64 listeners. `on_safe` is called on the journal's thread in
+ * two cases: more changes have become safe, or the backlog for which rp_durable_is_behind()
  * returned true has become shorter. All changes up to `lsn` are safe. `on_safe` must not
  * block. */
 typedef void rp_safe_listener(void *ctx, uint64_t lsn);
 RP_NODISCARD rp_status rp_durable_listen(rp_durable *durable, rp_safe_listener *on_safe,
                                          void *ctx);
-/* Removes a listener. When it returns, the listener is not running and will not be called. */
+/* Removes a listener. When this function returns, the listener is not running and will not be
+ * called. */
 void rp_durable_unlisten(rp_durable *durable, rp_safe_listener *on_safe, void *ctx);
 
 #endif

@@ -9,8 +9,8 @@
  *
  * Invariants, whenever mu is free:
  *
- *   D1  `waiting` has the requests that no checkpoint has taken yet, the latest first. It is
- *       empty after the thread has ended;
+ *   D1  `waiting` has the requests that no checkpoint has taken yet, the latest first. The list
+ *       is empty after the thread has ended;
  *   D2  backoff_ns is 0 if the last checkpoint succeeded; otherwise it is the delay before the
  *       retry;
  *   D3  `journal` is not NULL exactly while `log` is not NULL. */
@@ -78,14 +78,15 @@ struct rp_durable {
     rp_progress_meter meter;      /* used like `checkpointer` */
     rp_reserve reserve;           /* used like `checkpointer` */
     atomic_uint_fast64_t fixed;   /* fixed part of the reserve, limited by the disk size */
-    /* The sum of the two is an upper bound of the bytes that the largest checkpoint has besides
-     * items and slots. created_bytes is for all tables created since the start. counted_bytes
-     * is for everything that was counted before the last checkpoint, less the value of
-     * created_bytes at that time. */
+    /* counted_bytes + created_bytes is an upper bound of the bytes that the largest checkpoint
+     * has in addition to items and slots. created_bytes has the share of all tables created
+     * since the start. counted_bytes has the share of all tables that existed when they were
+     * last counted (rp_durable_keep_reserve()), less the value of created_bytes at that
+     * time. */
     atomic_uint_fast64_t counted_bytes, created_bytes;
-    /* `mends` is the number of checkpoints that were written only to bring the reserve back to
-     * its full size (mend_reserve()), since its size last reached a new maximum, `most_held`.
-     * Used like `checkpointer`. */
+    /* `most_held` is the largest size that the reserve has reached while it was smaller than it
+     * should be. `mends` is the number of checkpoints that were written since then only to
+     * bring the reserve back to its full size (mend_reserve()). Used like `checkpointer`. */
     int mends;
     uint64_t most_held;
     uint64_t saved_runs;  /* rp_runs_info.changes of RUNS; used like `checkpointer` */
@@ -94,17 +95,18 @@ struct rp_durable {
     pthread_t thread;
     bool has_thread;
 
-    rp_mutex mu; /* rank 15 */
+    rp_mutex mu; /* rank 15 (util/mutex.h) */
     rp_cond wake RP_GUARDED_BY(mu);
-    rp_checkpoint_request *waiting RP_GUARDED_BY(mu); /* D1 */
+    rp_checkpoint_request *waiting RP_GUARDED_BY(mu); /* invariant D1 */
     bool stopping RP_GUARDED_BY(mu);
     bool is_wanted RP_GUARDED_BY(mu); /* a checkpoint is needed, even without a request */
     int64_t due_ns RP_GUARDED_BY(mu); /* time of the next regular checkpoint, or of a retry */
     int64_t not_before_ns RP_GUARDED_BY(mu); /* earliest time of a checkpoint that is_wanted */
-    bool is_space_wanted RP_GUARDED_BY(mu);  /* the thread shall read the free space again */
-    int64_t space_ns RP_GUARDED_BY(mu); /* when the next two were read; 0: they are not known */
+    bool is_space_wanted RP_GUARDED_BY(mu);  /* the thread must read the free space again */
+    /* Time at which space_total and space_free were read; 0: they are not known. */
+    int64_t space_ns RP_GUARDED_BY(mu);
     uint64_t space_total RP_GUARDED_BY(mu), space_free RP_GUARDED_BY(mu);
-    int64_t backoff_ns RP_GUARDED_BY(mu);    /* D2 */
+    int64_t backoff_ns RP_GUARDED_BY(mu);    /* invariant D2 */
     int64_t last_ended_ns RP_GUARDED_BY(mu); /* end of the last success; 0: none yet */
     rp_durable_info info RP_GUARDED_BY(mu);
     char troubles[RP_TROUBLES][RP_ERROR_TEXT_BYTES] RP_GUARDED_BY(mu); /* "": no trouble */
@@ -145,30 +147,31 @@ void rp_durable_stop_thread(rp_durable *d);
 void rp_durable_load_runs(rp_durable *d);
 void rp_durable_save_runs(rp_durable *d);
 
-/* Returns an upper bound of the bytes of records of the largest checkpoint, in which every
- * block of every table has changed. Any thread. */
+/* Returns an upper bound of the bytes of records of the largest possible checkpoint, which is
+ * one with every block of every table. Any thread may call this function. */
 uint64_t rp_durable_largest(const rp_durable *d);
 /* Returns the part of rp_durable_largest() for rollouts. */
 uint64_t rp_durable_largest_rollouts(const rp_durable *d);
 /* An rp_reserve_wanted(); `ctx` is the rp_durable. */
 uint64_t rp_durable_reserve_wanted(void *ctx, uint64_t *held);
-/* Returns how many bytes of the fixed part of the reserve new chunks must leave free (R3). */
+/* Returns how many bytes of the reserve's fixed part must stay free when a checkpoint writes
+ * new chunks (disk/reserve.h, invariant R3). */
 uint64_t rp_durable_spare(const rp_durable *d);
 /* Returns the size that the reserve must have on a full disk before the journal gets any space:
- * enough for the next checkpoint. Any thread. */
+ * enough for the next checkpoint. Any thread may call this function. */
 uint64_t rp_durable_least_reserve(const rp_durable *d);
-/* Counts the tables, and creates the reserve or changes its size. Returns the statuses of
- * rp_reserve_keep(). */
+/* Counts the bytes that the tables add to a checkpoint, and creates the reserve or changes its
+ * size. Returns a status of rp_reserve_keep(). */
 rp_status rp_durable_keep_reserve(rp_durable *d);
-/* Reports as trouble if the reserve is smaller than rp_durable_least_reserve() because the disk
- * has no space, or reports the end of this trouble. Returns false if the reserve is smaller
- * than it should be because the disk has no space. */
+/* Checks the reserve and the free space of the disk. If both together have less than
+ * rp_durable_least_reserve(), reports trouble; otherwise reports the end of this trouble.
+ * Returns false if both together have less than the full size of the reserve. */
 bool rp_durable_check_reserve(rp_durable *d) RP_EXCLUDES(d->mu);
-/* Tests whether a table with these options may be created. RP_NO_RESOURCE if the reserve could
- * not grow for the table. `ctx` is the rp_durable. */
+/* Tests whether there is disk space for a table with these options. Returns RP_NO_RESOURCE if
+ * the reserve could not grow for the table. `ctx` is the rp_durable. */
 RP_NODISCARD rp_status rp_durable_admit_table(void *ctx, const rp_table_options *options,
                                               rp_error *err);
-/* Counts a table that was created. `ctx` is the rp_durable. */
+/* Adds the share of a new table to created_bytes. `ctx` is the rp_durable. */
 void rp_durable_count_table(void *ctx, const rp_table_options *options);
 
 /* Redoes the changes of the journal after r->lsn, and advances r->lsn. */

@@ -9,13 +9,13 @@
 
 typedef struct rp_runs_found {
     uint64_t records;  /* number of good records, from the first on */
-    uint64_t end;      /* offset in the file behind the last of them */
-    bool has_left_out; /* `runs` had no room for some run of the file */
+    uint64_t end;      /* offset in the file of the first byte after them */
+    bool has_left_out; /* `runs` had no room for at least one run of the file */
 } rp_runs_found;
 
 /* Adds the runs of the file to `runs`. Leaves out a run if `runs` has no room for it, or
  * already has a run of the same name. If the file is damaged, the runs before the damage are
- * added. RP_NOT_FOUND (no such file), RP_CORRUPT (names the file and the reason),
+ * added. Errors: RP_NOT_FOUND (no such file), RP_CORRUPT (names the file and the reason),
  * RP_PRECONDITION (a newer format), RP_UNAVAILABLE, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_runs_file_read(const rp_allocator *alloc, rp_files *files,
                                          rp_runs *runs, rp_runs_found *out, rp_error *err);

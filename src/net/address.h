@@ -13,7 +13,7 @@ enum {
     RP_ADDRESS_LIST_MAX = 1024 /* a client has at most this many shards */
 };
 
-/* The address of one server. A plain value. */
+/* The address of one server. */
 typedef struct rp_address {
     bool is_unix;
     char host[RP_ADDRESS_HOST_BYTES]; /* a host name, a numeric address without brackets, or a
@@ -21,8 +21,8 @@ typedef struct rp_address {
     uint16_t port;
 } rp_address;
 
-/* Parses "host:port", "[v6]:port" or "unix:/path". RP_INVALID; the error has the text and the
- * reason. */
+/* Parses "host:port", "[v6]:port" or "unix:/path". Errors: RP_INVALID; the error text contains
+ * `text` and the reason. */
 RP_NODISCARD rp_status rp_address_parse(const char *text, rp_address *out, rp_error *err);
 
 /* A socket address. */
@@ -39,13 +39,13 @@ typedef struct rp_endpoints {
 /* Resolves an address that needs no name lookup: a path, a numeric address, or "localhost".
  * Returns false if the host is any other name. */
 bool rp_address_resolve_now(const rp_address *address, rp_endpoints *out);
-/* Looks up the host name, which may take long. RP_NOT_FOUND, RP_UNAVAILABLE (no name server
- * responds), RP_NO_RESOURCE. */
+/* Looks up the host name, which can take long. Errors: RP_NOT_FOUND, RP_UNAVAILABLE (no name
+ * server responds), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_address_resolve(const rp_address *address, rp_endpoints *out,
                                           rp_error *err);
 
 typedef struct rp_shard_address {
-    char *text; /* as it was given; for an address found for a "dns:" name: "address:port" */
+    char *text; /* as given; for an address found for a "dns:" name: "address:port" */
     rp_address address;
     char name[RP_ADDRESS_HOST_BYTES]; /* name that the server's certificate must have */
 } rp_shard_address;
@@ -57,8 +57,9 @@ typedef struct rp_address_list {
 } rp_address_list;
 
 /* Parses addresses separated by commas; blanks around them are ignored. "dns:name:port" is
- * looked up now and becomes all addresses of the name. RP_INVALID, RP_NOT_FOUND and
- * RP_UNAVAILABLE (from a lookup), RP_NO_RESOURCE. After an error there is nothing to free. */
+ * looked up in this call and replaced by all addresses of the name. Errors: RP_INVALID,
+ * RP_NOT_FOUND and RP_UNAVAILABLE (from a lookup), RP_NO_RESOURCE. After an error the caller
+ * has nothing to free. */
 RP_NODISCARD rp_status rp_address_list_parse(const rp_allocator *alloc, const char *text,
                                              rp_address_list *out, rp_error *err);
 void rp_address_list_deinit(rp_address_list *list);

@@ -17,13 +17,13 @@ typedef struct rp_connector rp_connector;
 struct rp_connector {
     rp_loop *loop;
     const rp_address *address; /* borrowed */
-    /* The attempt has ended. On success `fd` is a descriptor, which the callee owns and closes
-     * with rp_connector_close_fd(). On failure `fd` is -1, and `why` is the reason. Never
-     * called from within rp_connector_start(). */
+    /* Called when the attempt has ended. On success `fd` is a descriptor, which the callee owns
+     * and closes with rp_connector_close_fd(). On failure `fd` is -1, and `why` is the reason.
+     * Never called from within rp_connector_start(). */
     void (*on_done)(rp_connector *connector, int fd, const char *why);
     /* private */
     enum { RP_CONNECTOR_IDLE, RP_CONNECTOR_BEGIN, RP_CONNECTOR_LOOKUP, RP_CONNECTOR_TRY } phase;
-    rp_lookup *lookup; /* may outlive an attempt; the next attempt waits for it */
+    rp_lookup *lookup; /* can outlive an attempt; the next attempt waits until it has ended */
     rp_endpoints endpoints;
     size_t next;    /* index of the next endpoint to try */
     rp_watch watch; /* watch.fd is the socket that is being connected; -1: none */
@@ -32,8 +32,8 @@ struct rp_connector {
     char why[160];
 };
 
-/* Starts an attempt that ends at `until_ns` at the latest. No attempt may be running.
- * RP_NO_RESOURCE. */
+/* Starts an attempt that ends at `until_ns` (monotonic time) at the latest. The caller must not
+ * call this while an attempt is running. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_connector_start(rp_connector *connector, int64_t until_ns);
 /* Ends the attempt without calling on_done. A lookup that has begun continues, and its result
  * is dropped. */

@@ -7,13 +7,14 @@
 
 bool rp_fd_is_unix_socket(int socket);
 
-/* Sends a message with a descriptor. The receiver gets a copy of the descriptor. False if the
- * message was not sent completely. */
+/* Sends a message with a descriptor. The receiver gets a copy of the descriptor. Returns false
+ * if the message was not sent completely. */
 bool rp_fd_send(int socket, const void *data, size_t size, int fd);
 
-/* Receives up to `size` bytes, and at most one descriptor in `*fd` (-1: none). Returns the
- * number of bytes received, or 0 if the peer has closed the connection. Returns -1 if there is
- * no message yet. If the socket has failed, returns -1 and sets `*broken`. */
+/* Receives up to `size` bytes, and at most one descriptor. `*fd` receives the descriptor, or -1
+ * if none has arrived. Returns the number of bytes received, or 0 if the peer has closed the
+ * connection. Returns -1 if no bytes have arrived. If the socket has failed, returns -1 and
+ * sets `*broken`. */
 int64_t rp_fd_receive(int socket, void *data, size_t size, int *fd, bool *broken);
 
 #endif

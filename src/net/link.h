@@ -3,9 +3,9 @@
  *
  * Both kinds have the same functions. After RP_LINK_AGAIN the caller must wait until the
  * descriptor is ready for `read_waits` (after a write: for `write_waits`), and call again.
- * Under TLS a write may have to wait until the descriptor is readable, and a read until it is
- * writable. A link is a plain value, which may be moved in memory. Only one thread at a time
- * may use a link. No function raises SIGPIPE. */
+ * Under TLS, a write sometimes has to wait until the descriptor is readable, and a read until
+ * it is writable. The owner may move an rp_link in memory. Only one thread at a time may use a
+ * link. No function raises SIGPIPE. */
 #ifndef RP_NET_LINK_H
 #define RP_NET_LINK_H
 
@@ -17,7 +17,8 @@ typedef struct rp_link {
     int fd;
     struct ssl_st *ssl; /* NULL: a plain link */
     /* The events for which a read and a write wait after RP_LINK_AGAIN: RP_READABLE and
-     * RP_WRITABLE, or the reverse in some states of TLS. A handshake sets both. */
+     * RP_WRITABLE, or the reverse in some states of TLS. rp_link_handshake() sets both to the
+     * event for which the handshake waits. */
     uint32_t read_waits, write_waits;
     bool secured; /* a TLS handshake has succeeded */
     bool broken;  /* private: a call has returned RP_LINK_BROKEN, and all later calls return it
@@ -25,8 +26,8 @@ typedef struct rp_link {
     unsigned long tls_error; /* private: error code of OpenSSL */
     /* TLS only: the number of received records without data, see rp_tls_idle_records(). The
      * peer can send such records at almost no cost, but they take work to process. So the owner
-     * should count them as abuse by the peer. After RP_LINK_MOST_IDLE of them the link is
-     * broken. */
+     * should count these records as abuse by the peer. After RP_LINK_MOST_IDLE of them the link
+     * is broken. */
     uint64_t idle_records;
 } rp_link;
 
@@ -40,35 +41,36 @@ typedef enum rp_link_result {
 } rp_link_result;
 
 /* Makes a link that owns the descriptor `fd`, which must be non-blocking. If `tls` is NULL, the
- * link is plain. RP_NO_RESOURCE; in that case the caller keeps the descriptor. */
+ * link is plain. Errors: RP_NO_RESOURCE. After an error the caller still owns the descriptor.
+ */
 RP_NODISCARD rp_status rp_link_init(rp_link *link, int fd, rp_tls *tls);
 void rp_link_deinit(rp_link *link); /* closes the descriptor, if it has one */
 
 /* For a client, before the handshake: accepts only a server whose certificate is for `name`, a
- * host name or an IP address. RP_NO_RESOURCE; RP_INVALID (`name` is neither). Does nothing for
- * a plain link. */
+ * host name or an IP address. Errors: RP_NO_RESOURCE, RP_INVALID (`name` is neither). Does
+ * nothing for a plain link. */
 RP_NODISCARD rp_status rp_link_expect(rp_link *link, const char *name);
-/* Writes the reason for which TLS has failed to `text`; "" if it has not failed. */
+/* Writes the reason why TLS has failed to `text`, or "" if TLS has not failed. */
 void rp_link_why(const rp_link *link, char *text, size_t size);
-/* Returns true if TLS has failed because one side refuses the other. Reasons are a certificate,
- * a version, or a peer that does not use TLS. Returns false if the peer only closed the
- * connection. */
+/* Returns true if TLS has failed because one side refuses the other. For example, a certificate
+ * or a TLS version is not accepted, or the peer does not use TLS. Returns false if the peer
+ * only closed the connection. */
 bool rp_link_is_refused(const rp_link *link);
 
-/* Returns the descriptor to the caller, who then owns it; the link has none afterwards. Plain
- * links only. */
+/* Takes the descriptor out of the link and returns it. The caller then owns the descriptor.
+ * Plain links only. */
 int rp_link_take_fd(rp_link *link);
 
 /* Returns true if the connection has ended in both directions or has failed, so that written
  * bytes would not arrive. Bytes that the peer sent before can still be read. */
 bool rp_link_is_hung_up(const rp_link *link);
 
-/* Continues the handshake. Returns RP_LINK_OK when the handshake has succeeded; for a plain
- * link at once. */
+/* Continues the handshake. Returns RP_LINK_OK when the handshake has succeeded. For a plain
+ * link, always returns RP_LINK_OK. */
 rp_link_result rp_link_handshake(rp_link *link);
 
-/* For use after a failed handshake. If the first bytes of the peer were not TLS, sends a TLS
- * alert, which shows the peer that this link requires TLS. Does nothing after other
+/* Must be called only after a failed handshake. If the first bytes of the peer were not TLS,
+ * sends a TLS alert, which shows the peer that this link requires TLS. Does nothing after other
  * failures. */
 void rp_link_say_tls(rp_link *link);
 /* Returns true if `data`, the first bytes of a peer, are a TLS alert. The first frame of an
@@ -79,8 +81,9 @@ bool rp_link_is_alert(const uint8_t *data, size_t size);
  * plain link. */
 bool rp_link_is_h2(const rp_link *link);
 
-/* Writes the common name of the peer's verified certificate to `name`, or "" if there is no
- * such certificate. Writes at most `size` - 1 bytes of it, with control characters replaced. */
+/* Writes the common name of the peer's verified certificate to `name`, or "" if the peer has
+ * sent no certificate or the certificate was not verified. Writes at most `size` - 1 bytes of
+ * it, with control characters replaced. */
 void rp_link_peer_name(const rp_link *link, char *name, size_t size);
 
 /* Reads into `parts`, which must have room for at least one byte. `*moved` receives the number
@@ -98,11 +101,12 @@ bool rp_link_has_pending(const rp_link *link);
  * number of encrypted bytes in the socket. */
 size_t rp_link_waiting(const rp_link *link);
 
-/* Writes as many bytes as possible; `*moved` receives their number, as for rp_link_read().
- * Under TLS small parts share records. `more` says that the caller will call rp_link_write()
- * again at once, so the system may hold back the last bytes (MSG_MORE). The next write must
- * begin with all bytes that were passed and not moved: under TLS they may be in a record that
- * is partly written. */
+/* Writes as many bytes as possible. `*moved` receives the number of bytes written; it is 0 if
+ * the result is not RP_LINK_OK. Under TLS, small parts are sent together in one TLS record.
+ * `more` says that the caller will call rp_link_write() again at once, so that the system can
+ * hold back the last bytes (MSG_MORE). The next write must begin with all bytes that were
+ * passed and not moved, since under TLS these bytes can be in a record that is partly written.
+ */
 rp_link_result rp_link_write(rp_link *link, const struct iovec *parts, int part_count,
                              bool more, size_t *moved);
 
@@ -110,10 +114,11 @@ rp_link_result rp_link_write(rp_link *link, const struct iovec *parts, int part_
  * only. */
 rp_link_result rp_link_peek(rp_link *link, void *data, size_t size, size_t *moved);
 
-/* Blocks until the descriptor of a plain link is readable or its connection has ended, but at
- * most `wait_ns`, which must be less than a second. Returns false if neither has happened. */
+/* Blocks until the descriptor `fd` of a plain link is readable or its connection has ended, but
+ * at most for `wait_ns`, which must be less than a second. Returns false if neither has
+ * happened. */
 bool rp_link_await(int fd, int64_t wait_ns);
-/* The same without blocking. */
+/* As rp_link_await(), but does not block. */
 bool rp_link_is_readable(int fd);
 
 /* Tells the peer that no more bytes follow (close_notify, shutdown). */

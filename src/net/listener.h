@@ -6,7 +6,7 @@
 #include "reprise/alloc.h"
 
 enum {
-    RP_LISTENER_MAX_FDS = 8, /* a name may stand for several addresses */
+    RP_LISTENER_MAX_FDS = 8, /* a name can have several addresses */
     RP_PEER_BYTES = 64,      /* enough for the address of a peer as text */
 };
 
@@ -25,24 +25,25 @@ typedef struct rp_listener {
  *                  is 127.0.0.1 and ::1, if the machine has both
  *   "[v6]:port"    one IPv6 address
  *   ":port"        every address, IPv6 and IPv4 on one socket
- *   "unix:/path"   a Unix socket. A stale socket file is replaced; a live one is an error
+ *   "unix:/path"   a Unix socket. A socket file on which no process listens is replaced. If a
+ *                  process listens on it, the result is RP_UNAVAILABLE
  *   "fd:n"         the descriptor n, which is already a listening socket
  *
  * For port 0 the system chooses a free port. The sockets are non-blocking and close on exec.
- * RP_INVALID (the error has the reason), RP_UNAVAILABLE (in use), RP_NOT_FOUND (no such name),
- * RP_DENIED (permissions), RP_NO_RESOURCE. */
+ * Errors: RP_INVALID (the error has the reason), RP_UNAVAILABLE (in use), RP_NOT_FOUND (no such
+ * name or directory), RP_DENIED (permissions), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_listener_open(rp_listener *listener, const char *address,
                                         rp_error *err);
 void rp_listener_close(rp_listener *listener);
 
 /* Sets `*is_local` to whether an address is local (rp_listener.is_local), without binding it.
- * For checking a configuration. RP_INVALID, RP_NOT_FOUND. */
+ * For checking a configuration. Errors: RP_INVALID, RP_NOT_FOUND. */
 RP_NODISCARD rp_status rp_address_is_local(const char *address, bool *is_local, rp_error *err);
 
 /* Accepts a connection. Returns its descriptor with all options set (non-blocking, close on
  * exec, TCP_NODELAY, TCP_USER_TIMEOUT, SO_SNDBUF capped at 512 KiB on TCP and raised to 1 MiB
- * on Unix sockets), or -1 with errno: EAGAIN if no connection waits, EMFILE and so on. `peer`
- * receives the address of the peer as text. */
+ * on Unix sockets), or -1 with errno set: EAGAIN if no connection waits, or another error such
+ * as EMFILE. `peer` receives the address of the peer as text. */
 int rp_listener_accept(int fd, char *peer, size_t peer_bytes);
 
 #endif

@@ -17,8 +17,9 @@ typedef struct rp_tls_files {
     bool require_client_certificate;
 } rp_tls_files;
 
-/* Reads the files. RP_NOT_FOUND (names the file), RP_INVALID (OpenSSL rejects a file, or the
- * key does not match), RP_NO_RESOURCE. Returns owned. */
+/* Reads the files. Errors: RP_NOT_FOUND (the error text names the missing file), RP_INVALID
+ * (OpenSSL rejects a file, or the key does not match), RP_NO_RESOURCE. The caller owns `*out`.
+ */
 RP_NODISCARD rp_status rp_tls_new(const rp_allocator *alloc, const rp_tls_files *files,
                                   rp_tls **out, rp_error *err);
 
@@ -40,8 +41,8 @@ void rp_tls_unref(rp_tls *tls); /* NULL is fine */
 
 struct ssl_st;
 
-/* Makes a session over `fd`, which is borrowed. The session holds a reference to `tls`. NULL if
- * there is no memory. */
+/* Makes a session over `fd`, which is borrowed. The session holds a reference to `tls`. Returns
+ * NULL if there is no memory. */
 struct ssl_st *rp_tls_new_session(rp_tls *tls, int fd);
 void rp_tls_free_session(struct ssl_st *ssl); /* NULL is fine */
 
@@ -49,10 +50,10 @@ void rp_tls_free_session(struct ssl_st *ssl); /* NULL is fine */
  * may hold back the bytes of the next write and send them with the further bytes. */
 void rp_tls_set_more(struct ssl_st *ssl, bool more);
 
-/* Set or raise the allowance: the number of bytes that the session may still read from the
- * descriptor. A read that needs more bytes reports SSL_ERROR_WANT_READ. Without an allowance
- * OpenSSL would process records without application data inside SSL_read() as long as they
- * arrive. A session starts with an allowance of 0. */
+/* rp_tls_set_allowance() sets the allowance, the number of bytes that the session may still
+ * read from the descriptor. rp_tls_add_allowance() raises it. A read that needs more bytes
+ * reports SSL_ERROR_WANT_READ. Without this limit, one SSL_read() would process records without
+ * application data as long as they arrive. A session starts with an allowance of 0. */
 void rp_tls_set_allowance(struct ssl_st *ssl, size_t bytes);
 void rp_tls_add_allowance(struct ssl_st *ssl, size_t bytes);
 
@@ -60,17 +61,19 @@ void rp_tls_add_allowance(struct ssl_st *ssl, size_t bytes);
  * allowance to 0. */
 void rp_tls_count_idle(struct ssl_st *ssl);
 /* Returns the count that rp_tls_count_idle() has started. Each record without application data
- * adds 1; such a record contains an alert or handshake messages (KeyUpdate, NewSessionTicket,
- * attempts to renegotiate). Each handshake message in it adds another 1. */
+ * adds 1, and each handshake message in the record adds another 1. A record without application
+ * data contains an alert or handshake messages (KeyUpdate, NewSessionTicket, attempts to
+ * renegotiate). */
 uint64_t rp_tls_idle_records(const struct ssl_st *ssl);
 
 /* Returns the reason for which our limits (tls_limits.h) have refused a handshake message of
  * the peer, or NULL. If it is not NULL, the caller must not continue the handshake. */
 const char *rp_tls_refusal(const struct ssl_st *ssl);
 
-/* For a server: frees the certificates that a client has sent in addition to its own. OpenSSL
- * needs them only within one step of the handshake, to verify the client's own certificate, but
- * would keep them as long as the session. Does nothing for a session of a client. */
+/* For a session of a server: frees the certificates that the client has sent in addition to its
+ * own certificate. OpenSSL needs these certificates only within one step of the handshake, to
+ * verify the client's own certificate, but would keep them as long as the session. Does nothing
+ * for a session of a client. */
 void rp_tls_drop_chain(struct ssl_st *ssl);
 
 #endif

@@ -3,12 +3,12 @@
  * message, since OpenSSL does work and allocates memory for a message before it has
  * authenticated the sender.
  *
- * In OpenSSL a ClientHello may have 128 KiB, and its declared length is allocated when the
- * first bytes have arrived. A Certificate message may have many certificates. OpenSSL decodes
- * the key of each certificate before it verifies any signature; for an elliptic curve with
- * explicit parameters this takes up to half a second.
+ * OpenSSL accepts a ClientHello of up to 128 KiB, and allocates its declared length when the
+ * first bytes have arrived. OpenSSL also accepts a Certificate message with many certificates.
+ * OpenSSL decodes the key of each certificate before it verifies any signature; for an elliptic
+ * curve with explicit parameters this takes up to half a second.
  *
- * Pure functions over bytes. */
+ * The functions depend only on the bytes that they are given. */
 #ifndef RP_NET_TLS_LIMITS_H
 #define RP_NET_TLS_LIMITS_H
 
@@ -32,8 +32,8 @@ typedef struct rp_tls_hello_scan {
     size_t message_have; /* bytes of the message's header that have arrived */
     size_t record_left;  /* bytes of the record that have not arrived */
     size_t message_left; /* bytes of the message that have not arrived */
-    bool is_over; /* the client has sent something other than a ClientHello, so no more is
-                     checked */
+    bool is_over; /* the client has sent something other than a ClientHello, so further bytes
+                     are not checked */
 } rp_tls_hello_scan;
 
 /* Scans the next bytes from the client. Returns false if a ClientHello is longer than

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of a draw: the groups of items that a consumer has received
+/* The memory of a draw, which has the groups of items that a consumer has received
  * (reprise/rollout_calls.h). A draw from a server is one block of memory, which the reader of
  * the response fills in. A draw from a rollout buffer in this process refers to a batch
  * (rollouts.h). */
@@ -18,8 +18,8 @@ typedef struct rp_rollout_draw_size {
     size_t groups, group_size, columns, name_bytes, value_bytes;
 } rp_rollout_draw_size;
 
-/* A draw that is being filled in. Each pointer below `draw` is where the next object of its
- * kind goes; the reader advances it. */
+/* A draw that the reader of a response is filling in. Each pointer after `draw` is the address
+ * of the next object of its kind; the reader advances the pointer. */
 typedef struct rp_rollout_draw_parts {
     rp_rollouts_draw *draw; /* owned; released by rp_rollouts_draw_free() */
     rp_rollouts_group *groups;
@@ -30,12 +30,12 @@ typedef struct rp_rollout_draw_parts {
     char *names;
 } rp_rollout_draw_parts;
 
-/* Allocates a draw of that size with zeroed groups and items. RP_NO_RESOURCE. */
+/* Allocates a draw of this size with zeroed groups and items. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollout_draw_new(const rp_allocator *alloc,
                                            const rp_rollout_draw_size *size,
                                            rp_rollout_draw_parts *out, rp_error *err);
 
-/* Makes a draw that refers to a batch. If this returns RP_OK, the draw owns the batch.
+/* Makes a draw that refers to a batch. If this returns RP_OK, the draw owns the batch. Errors:
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollout_draw_of(const rp_allocator *alloc, rp_rollout_batch *batch,
                                           rp_rollouts_draw **out, rp_error *err);

@@ -12,7 +12,7 @@
 #include "reprise/alloc.h"
 
 typedef struct rp_rollout_node {
-    size_t at; /* H1 */
+    size_t at; /* index in the heap plus 1; 0: in no heap (invariant H1) */
     int64_t key;
     uint64_t tie; /* orders nodes with equal keys */
 } rp_rollout_node;
@@ -36,7 +36,7 @@ void rp_rollout_heap_remove(rp_rollout_heap *heap, rp_rollout_node *node);
 /* Changes the key of a node, and its position if it is in the heap. */
 void rp_rollout_heap_set_key(rp_rollout_heap *heap, rp_rollout_node *node, int64_t key);
 
-/* Restores H2 after the keys of any nodes have changed. */
+/* Restores invariant H2 after the keys of any nodes have changed. */
 void rp_rollout_heap_rebuild(rp_rollout_heap *heap);
 
 /* Returns the first node, or NULL if the heap is empty. */
@@ -45,7 +45,7 @@ static inline rp_rollout_node *rp_rollout_heap_first(const rp_rollout_heap *heap
     return heap->count > 0 ? heap->nodes[0] : NULL;
 }
 
-/* Returns true if H1 and H2 hold. */
+/* Returns true if the invariants H1 and H2 hold. */
 bool rp_rollout_heap_check(const rp_rollout_heap *heap);
 
 #endif

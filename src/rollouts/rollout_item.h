@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The items of rollout buffers, their columns (named tensors) and names, in memory. All three
- * are immutable and have reference counts, so a reader gets them under the lock without a copy.
- * To add columns to an item, the buffer replaces it with a new item, which shares the old
- * columns. */
+/* The items of rollout buffers, their columns (named tensors), and the names of groups, in
+ * memory. All three are immutable and have reference counts, so a reader that holds the
+ * buffer's lock acquires references and copies nothing. To add columns to an item, the buffer
+ * replaces it with a new item, which shares the old columns. */
 #ifndef RP_ROLLOUTS_ROLLOUT_ITEM_H
 #define RP_ROLLOUTS_ROLLOUT_ITEM_H
 
@@ -10,8 +10,8 @@
 #include "util/refcount.h"
 
 enum {
-    /* Bytes that rp_rollout_info.bytes counts for each object. A place is room for one item in
-     * a group. */
+    /* The bytes that rp_rollout_info.bytes counts for each object. A "place" is the room for
+     * one item in a group: a group has group_size places. */
     RP_ROLLOUT_GROUP_COST = 1024,
     RP_ROLLOUT_CONSUMER_COST = 64,
     RP_ROLLOUT_PLACE_COST = 16,
@@ -39,15 +39,17 @@ typedef struct rp_rollout_value {
 
 /* An item. */
 typedef struct rp_rollout_stored {
-    rp_rollout_item view; /* must be first: readers get a pointer to it, which converts back */
+    rp_rollout_item view; /* must be first: readers get a pointer to `view`, which is converted
+                             back to a pointer to the item */
     rp_refcount refs;
     rp_allocator alloc;
-    uint64_t bytes;            /* as rp_rollout_info.bytes counts the item */
+    uint64_t bytes;            /* the bytes that rp_rollout_info.bytes counts for the item */
     rp_rollout_value **values; /* the blocks of the columns */
     rp_rollout_column columns[];
 } rp_rollout_stored;
 
-/* Returns the number of bytes of a tensor. The tensor must have been checked. */
+/* Returns the number of bytes of a tensor. The tensor must have passed
+ * rp_rollout_check_columns() (rollout_op_inside.h). */
 size_t rp_rollout_tensor_bytes(const rp_tensor *tensor);
 
 /* Compares two names byte by byte. The result is < 0, 0 or > 0, as for memcmp(). */
@@ -58,36 +60,37 @@ static inline bool rp_rollout_equal(rp_string a, rp_string b)
 }
 
 /* Makes an item that borrows the names and data of its columns, which must have been checked.
- * The item can be measured. To join it, call rp_rollout_stored_copy() first. Returns NULL if
- * memory runs out. */
+ * rp_rollout_stored_measure() accepts this item; rp_rollout_stored_join() only after
+ * rp_rollout_stored_copy(). Returns NULL if memory runs out. */
 rp_rollout_stored *rp_rollout_stored_borrow(const rp_allocator *alloc,
                                             const rp_rollout_column *columns, size_t count,
                                             int64_t first_version, int64_t last_version);
 /* Copies the borrowed names and data into the item. The caller must call this at most once per
  * item. Returns false if memory runs out; the caller must then free the item. */
 RP_NODISCARD bool rp_rollout_stored_copy(rp_rollout_stored *item);
-/* Does both: makes an item with copied columns. The caller owns it. Returns NULL if memory runs
- * out. */
+/* Makes an item with copied columns: rp_rollout_stored_borrow(), then rp_rollout_stored_copy().
+ * The caller owns it. Returns NULL if memory runs out. */
 rp_rollout_stored *rp_rollout_stored_new(const rp_allocator *alloc,
                                          const rp_rollout_column *columns, size_t count,
                                          int64_t first_version, int64_t last_version);
 void rp_rollout_stored_unref(rp_rollout_stored *item); /* NULL is fine */
 
-/* How the columns of another item, `more`, are joined to an item. */
+/* How the columns of an item `more` are added to an item. The joined item is the result. */
 typedef struct rp_rollout_join {
     bool versions; /* extend the item's range of versions by that of `more` */
     bool replace;  /* replace columns whose values differ */
     /* rp_rollout_stored_measure() sets these: */
     bool is_new;      /* the joined item differs from the item */
-    uint64_t bytes;   /* of the joined item, as rp_rollout_info.bytes counts them */
+    uint64_t bytes;   /* the bytes that rp_rollout_info.bytes counts for the joined item */
     size_t columns;   /* number of columns of the joined item */
-    rp_string column; /* the column to which the status refers */
+    rp_string column; /* if the function returns RP_EXISTS: the column with other values */
     int64_t first_version, last_version; /* of the joined item */
 } rp_rollout_join;
 
-/* Computes what the joined item would be, and checks it. `more` may borrow its columns. Returns
- * RP_EXISTS if join->column exists with other values, or RP_INVALID if the item would have too
- * many columns or bytes. */
+/* Computes the size of the joined item and the other results in `join`, and checks the joined
+ * item's limits. `more` may be an item of rp_rollout_stored_borrow(). Returns RP_EXISTS if
+ * `item` has a column of the same name with other values, or RP_INVALID if the joined item
+ * would have too many columns or bytes. */
 RP_NODISCARD rp_status rp_rollout_stored_measure(const rp_rollout_stored *item,
                                                  const rp_rollout_stored *more,
                                                  rp_rollout_join *join);

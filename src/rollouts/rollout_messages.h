@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes the protobuf messages about rollout buffers
- * (proto/reprise/v1/rollouts.proto). Pure functions over bytes. The results of reading a
- * request borrow from the bytes of the request.
+ * (proto/reprise/v1/rollouts.proto). The functions have no state. The result of reading a
+ * request borrows from the bytes of the request.
  *
  * If a message is malformed or exceeds a bound of reprise/rollouts.h, a reader of requests
- * returns RP_INVALID, and a reader of responses returns RP_CORRUPT. Readers also return
- * RP_NO_RESOURCE. */
+ * returns RP_INVALID, and a reader of responses returns RP_CORRUPT. A reader returns
+ * RP_NO_RESOURCE if memory runs out. */
 #ifndef RP_ROLLOUTS_ROLLOUT_MESSAGES_H
 #define RP_ROLLOUTS_ROLLOUT_MESSAGES_H
 
@@ -33,7 +33,7 @@ void rp_rollout_names_write(rp_buf *out, const rp_rollout_names *names);
 typedef struct rp_rollout_apply {
     rp_string rollouts; /* name of the buffer */
     rp_rollout_op op;
-    int64_t timeout_ms; /* longest wait. 0: no wait; negative: as long as the server allows */
+    int64_t timeout_ms; /* the longest wait. 0: none; negative: as long as the server permits */
 } rp_rollout_apply;
 
 /* After RP_OK, the caller must call rp_rollout_op_deinit() for out->op. */
@@ -44,9 +44,10 @@ void rp_rollout_apply_write(rp_buf *out, const rp_rollout_apply *apply);
 /* Writes an ApplyRolloutsResponse or a PeekRolloutsResponse, except for its groups. */
 void rp_rollout_result_write(rp_buf *out, const rp_rollout_result *result);
 
-/* Writes the groups of a batch to such a message, after its other fields, in steps. The message
- * borrows large values from the batch, so the caller must keep the batch until the message is
- * released. The caller must zero-initialise the struct and set the first two fields. */
+/* Writes the groups of a batch in steps to the message that rp_rollout_result_write() began.
+ * The message borrows large values from the batch, so the caller must keep the batch until the
+ * message is released. The caller must zero-initialise the struct and set the first two
+ * fields. */
 typedef struct rp_rollout_batch_writer {
     const rp_rollout_batch *batch;
     rp_message *message;
@@ -55,10 +56,10 @@ typedef struct rp_rollout_batch_writer {
 } rp_rollout_batch_writer;
 
 /* Returns the number of bytes that the writer adds to the message for a batch. If that is more
- * than `most`, may return any number above `most`. */
+ * than `most`, the result can be any number above `most`. */
 size_t rp_rollout_batch_measure(const rp_rollout_batch *batch, size_t most);
-/* Writes items until about `bytes` bytes are written. Returns false once all items are
- * written. */
+/* Writes items until this call has written about `bytes` bytes. Returns false once all items
+ * are written. */
 bool rp_rollout_batch_step(rp_rollout_batch_writer *writer, size_t bytes);
 
 /* An ApplyRolloutsResponse or a PeekRolloutsResponse that was read. */
@@ -79,7 +80,7 @@ RP_NODISCARD rp_status rp_rollout_response_read(const rp_allocator *alloc, const
 /* Writes one entry of a ListRolloutsResponse. */
 void rp_rollout_entry_write(rp_buf *out, const rp_rollouts_entry *entry);
 /* Reads a ListRolloutsResponse. Calls call->on_entry with each entry, and stops at the first
- * malformed one. */
+ * malformed entry. */
 RP_NODISCARD rp_status rp_rollout_entries_read(const rp_allocator *alloc, const uint8_t *data,
                                                size_t size, const rp_rollouts_call *call,
                                                rp_error *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on a rollout buffer (reprise/rollouts.h), as values. An operation contains
- * everything on which its effect depends, including the time. The same operations in the same
- * order therefore always produce the same state, so a journal can log operations and redo them.
+/* Operations on a rollout buffer (reprise/rollouts.h). rp_rollout_op describes one operation
+ * and contains everything on which the operation's effect depends, including the time. The same
+ * operations in the same order therefore always produce the same state, so a journal can log
+ * operations and execute them again after a restart.
  *
  * In a journal or a request, an operation is encoded as a protobuf message, whose fields are
  * listed in rollout_op_wire.c.
@@ -9,7 +10,7 @@
  * A producer reserves a group (a number of items) for a time before it puts the items. A
  * consumer draws groups, which are then leased to it until it acknowledges or releases them, or
  * the time of the lease is over. A group is complete when it has all its items. A group is
- * stale when its items come from a too old version of the policy. */
+ * stale when its items come from a version of the policy that is too old. */
 #ifndef RP_ROLLOUTS_ROLLOUT_OP_H
 #define RP_ROLLOUTS_ROLLOUT_OP_H
 
@@ -17,14 +18,15 @@
 #include "util/buf.h"
 #include "util/bytes.h"
 
-/* The numbers are part of the encoding. "May wait": the operation may have to wait for room or
- * for the version. */
+/* The numbers are part of the encoding. "May wait" means that the operation possibly has to
+ * wait for room or for a newer version. */
 typedef enum rp_rollout_op_kind {
     /* Reserves a group until now_ns + ttl_ns. Each put into the group starts this time again.
-     * The reservation ends when the group is complete. If the group was removed before, a new
-     * group begins under its name. If the group is reserved already, its time starts again and
-     * the outcome is RP_ROLLOUT_REPEATED. A group that has some items but no reservation gets
-     * one, so it can expire. Returns RP_EXISTS if the group is complete. May wait. */
+     * The reservation ends when the group is complete. If a group with this name was removed
+     * before, a new group begins under the name. If the group has a reservation already, the
+     * time starts again and the outcome is RP_ROLLOUT_REPEATED. A group that has some items but
+     * no reservation gets one, so that the group can expire. Returns RP_EXISTS if the group is
+     * complete. May wait. */
     RP_ROLLOUT_RESERVE = 1,
     /* Removes a group with its items: a reserved or partial group that no producer will
      * complete, or a complete group that no consumer will draw. If the group was removed
@@ -39,24 +41,24 @@ typedef enum rp_rollout_op_kind {
      * would exceed RP_ROLLOUT_GROUP_BYTES. May wait. */
     RP_ROLLOUT_PUT = 3,
     /* Adds columns to an item. With `replace`, replaces existing columns; readers that have
-     * drawn an old column keep it. The outcomes and RP_EXISTS and RP_INVALID are those of a
-     * put. Returns RP_NOT_FOUND if there is no such group or item. May wait. */
+     * drawn an old column keep it. The outcomes, RP_EXISTS and RP_INVALID have the same meaning
+     * as for a put. Returns RP_NOT_FOUND if there is no such group or item. May wait. */
     RP_ROLLOUT_UPDATE = 4,
     /* Sets the version and drops the groups that become stale, at most RP_ROLLOUT_STEP of them.
-     * The result says if more are left. If the version is not above the current one, nothing
-     * changes and the outcome is RP_ROLLOUT_REPEATED, so a late retry does no harm. */
+     * result.goes_on says if more are left. If the version is not above the current one,
+     * nothing changes and the outcome is RP_ROLLOUT_REPEATED, so a late retry does no harm. */
     RP_ROLLOUT_ADVANCE = 5,
     /* Leases groups to `consumer` until now_ns + ttl_ns. Takes the groups that are ready, in
-     * the order of the options, at most `groups` of them. If `column` is not empty, the rows of
-     * that column in all items drawn are counted, and the draw stops before they would exceed
-     * `tokens`.
+     * the order of the options, at most `groups` of them. If `column` is not empty, the draw
+     * counts the rows of that column in all its items, and stops before this number would
+     * exceed `tokens`.
      *
-     * Waits until min_groups groups are ready. Then `tokens` may still limit the draw to fewer
-     * groups than that.
+     * Waits until min_groups groups are ready. Nevertheless, `tokens` can limit the draw to
+     * fewer groups.
      *
      * The number of the lease is greater than all earlier ones, and at least now_ns / 1000. The
-     * second bound avoids numbers that were used before in a dropped buffer of the same name,
-     * or by operations that a crash has lost.
+     * second bound avoids numbers that a dropped buffer of the same name has used, or a draw
+     * that a crash has lost.
      *
      * Returns RP_NOT_FOUND if there is no such consumer, or if an item of the next group has no
      * such column. Returns RP_PRECONDITION if the next group alone has more than `tokens`
@@ -67,23 +69,25 @@ typedef enum rp_rollout_op_kind {
      * lease has expired or was released. */
     RP_ROLLOUT_ACK = 7,
     /* Ends a lease without consuming its groups, which return to their old positions in the
-     * queue. Returns RP_NOT_FOUND, or RP_PRECONDITION if the lease was acknowledged. */
+     * queue. Returns RP_PRECONDITION if the lease was acknowledged, and RP_NOT_FOUND if there
+     * is no such lease. */
     RP_ROLLOUT_RELEASE = 8,
     /* Sets the end of a lease to now_ns + ttl_ns. Returns the same statuses as a release. */
     RP_ROLLOUT_RENEW = 9,
     /* First drops the stale groups that an advance has left, oldest version first. Then removes
-     * the groups whose reservation is over, and then ends the leases whose time is over, each
-     * earliest time first. No other operation expires reservations and leases. Stops when
-     * RP_ROLLOUT_STEP groups have changed, including groups of ended leases. The last lease
-     * ends with all its groups, which can exceed that number. */
+     * the groups whose reservation is over, earliest end first. Then ends the leases whose time
+     * is over, earliest end first. No other operation expires reservations and leases. Stops
+     * when RP_ROLLOUT_STEP groups have changed, where the groups of an ended lease count as
+     * changed. Since a lease ends with all its groups, the number can exceed
+     * RP_ROLLOUT_STEP. */
     RP_ROLLOUT_EXPIRE = 10,
     /* Stores `data`, such as the position of a data loader, under the name `cursor`. If `data`
-     * is empty, removes the cursor. Returns RP_NO_RESOURCE if RP_ROLLOUT_CURSORS others
+     * is empty, removes the cursor. Returns RP_NO_RESOURCE if RP_ROLLOUT_CURSORS other cursors
      * exist. */
     RP_ROLLOUT_SET_CURSOR = 11,
     /* Replaces the options, and drops groups that become stale, as an advance does. Returns
      * RP_PRECONDITION if first_version differs, or if group_size or the consumers differ while
-     * there are groups. RP_INVALID. */
+     * there are groups. Other errors: RP_INVALID. */
     RP_ROLLOUT_CONFIGURE = 12,
 } rp_rollout_op_kind;
 
@@ -95,8 +99,8 @@ enum {
 
 #define RP_ROLLOUT_MOST_NOW_NS ((int64_t)1 << 62)
 
-/* The caller must zero-initialise it. Each field is used by the kinds in its comment; other
- * kinds ignore it and do not encode it. */
+/* An operation. The caller must zero-initialise it. The comment of each field names the kinds
+ * that use the field; other kinds ignore the field and do not encode it. */
 typedef struct rp_rollout_op {
     rp_rollout_op_kind kind;
     /* The time by the clock of the caller, >= 0. Callers must use the wall clock, because times
@@ -107,7 +111,8 @@ typedef struct rp_rollout_op {
     rp_string group; /* reserve, abort, put, update */
     uint32_t index;  /* put, update */
     int64_t first_version, last_version; /* put */
-    /* put, update: in any order, with unique names; an update needs at least one. Borrowed */
+    /* put, update: the columns, in any order, with unique names; an update needs at least one.
+     * Borrowed */
     const rp_rollout_column *columns;
     size_t column_count;
     bool replace;        /* update */
@@ -121,21 +126,22 @@ typedef struct rp_rollout_op {
     rp_string cursor;    /* set cursor: its name */
     rp_bytes data;       /* set cursor: at most RP_ROLLOUT_CURSOR_BYTES. Borrowed */
     const rp_rollout_options *options; /* configure. Borrowed */
-    /* Neither encoded nor checked: how long the caller has waited in earlier calls; and, if the
-     * operation is in the list of those that wait, its entry. Then it has no error text if it
-     * has to wait for a limit: rp_rollouts_why() makes one. */
+    /* The last two fields are neither encoded nor checked. waited_ns: how long the caller has
+     * waited in earlier calls. parked: the entry of this operation in the list of waiting
+     * operations (rollouts.h), or NULL. If it is not NULL and the operation has to wait for a
+     * limit, no error text is written; rp_rollouts_why() writes it. */
     int64_t waited_ns;
     struct rp_rollout_parked *parked;
 } rp_rollout_op;
 
-/* Returns the name of a kind, such as "put", or "unknown". Static. */
+/* Returns the name of a kind, such as "put", or "unknown". The text is static. */
 const char *rp_rollout_op_name(rp_rollout_op_kind kind);
 
-/* Checks what does not depend on the state of the buffer: the fields that the kind uses, and
- * their bounds. rp_rollouts_apply() makes the same checks. RP_INVALID. */
+/* Checks the fields that the kind uses, and their bounds, as far as this does not depend on the
+ * state of the buffer. rp_rollouts_apply() makes the same checks. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_rollout_op_check(const rp_rollout_op *op, rp_error *err);
 
-/* Makes the checks of rp_rollout_op_check() for options. RP_INVALID. */
+/* Checks options as rp_rollout_op_check() does. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_rollout_options_check(const rp_rollout_options *options,
                                                 rp_error *err);
 
@@ -144,8 +150,8 @@ void rp_rollout_op_write(rp_buf *out, const rp_rollout_op *op);
 
 /* Decodes an operation and checks it. `op` borrows from the bytes, except for its arrays of
  * columns and options, which the caller must release with rp_rollout_op_deinit(). Returns
- * RP_INVALID if the bytes are malformed or rp_rollout_op_check() refuses the operation.
- * RP_NO_RESOURCE. */
+ * RP_INVALID if the bytes are malformed or rp_rollout_op_check() refuses the operation. Other
+ * errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollout_op_read(const rp_allocator *alloc, const uint8_t *data,
                                           size_t size, rp_rollout_op *op, rp_error *err);
 void rp_rollout_op_deinit(rp_rollout_op *op, const rp_allocator *alloc);
@@ -156,7 +162,7 @@ RP_NODISCARD rp_status rp_rollout_column_read(const uint8_t *data, size_t size,
                                               rp_rollout_column *column, rp_error *err);
 void rp_rollout_options_write(rp_buf *out, const rp_rollout_options *options);
 /* Decodes options into one block, which the caller must release with rp_rollout_options_free().
- * The names borrow from the bytes. Sets `*out` to NULL on a failure. RP_INVALID,
+ * The names borrow from the bytes. Sets `*out` to NULL on a failure. Errors: RP_INVALID,
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollout_options_read(const rp_allocator *alloc, const uint8_t *data,
                                                size_t size, rp_rollout_options **out,

@@ -10,7 +10,7 @@
  * byte. */
 bool rp_rollout_is_name(rp_string name);
 /* Returns RP_OK if rp_rollout_is_name() is true, otherwise RP_INVALID. The error text contains
- * `what`, which says whose name it is: "a group". */
+ * `what`, the kind of object that has the name, such as "a group". */
 RP_NODISCARD rp_status rp_rollout_check_name(rp_string name, const char *what, rp_error *err);
 
 /* Copies checked options and their names into one block, which the caller must release with
@@ -18,12 +18,12 @@ RP_NODISCARD rp_status rp_rollout_check_name(rp_string name, const char *what, r
  * empty name that needs no columns. Returns NULL if memory runs out. */
 rp_rollout_options *rp_rollout_options_copy(const rp_allocator *alloc,
                                             const rp_rollout_options *options);
-/* Returns true if a copy of `b` would have the same consumers as `a` in the same order. `a`
- * must be a result of rp_rollout_options_copy(). */
+/* Returns true if rp_rollout_options_copy(b) would have the same consumers as `a`, in the same
+ * order. `a` must be a result of rp_rollout_options_copy(). */
 bool rp_rollout_consumers_equal(const rp_rollout_options *a, const rp_rollout_options *b);
 
 /* Checks the columns of an item: their number, each column, the sum of their bytes, and that no
- * two have the same name. RP_INVALID. */
+ * two have the same name. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_rollout_check_columns(const rp_rollout_column *columns, size_t count,
                                                 rp_error *err);
 

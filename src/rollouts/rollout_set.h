@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rollout buffers of a store, by name (rollouts.h).
+/* A set of rollout buffers (rollouts.h), which are found by name. Each store has one set.
  *
  * The sum of max_bytes of all buffers is at most `most_bytes` of the set. The set checks this
  * when a buffer is created or its options change. So an operation on the groups of a buffer
- * depends only on max_bytes of this buffer, not on the bytes in the others. While a log is
- * redone, most_bytes is UINT64_MAX, so that the set accepts every logged operation again.
+ * depends only on max_bytes of this buffer, not on the bytes in other buffers. During recovery,
+ * while logged operations are executed again, most_bytes is UINT64_MAX, so that the set accepts
+ * every one of them.
  *
  * Any thread may make any call unless a comment says otherwise. One lock (rank
  * RP_RANK_ROLLOUT_SET) guards the list. */
@@ -27,12 +28,12 @@ void rp_rollout_set_free(rp_rollout_set *set); /* NULL is fine */
 /* Closes all buffers: waiting and later operations on them return RP_CANCELLED. */
 void rp_rollout_set_close(rp_rollout_set *set);
 
-/* Returns the default of most_bytes: a third of `bytes`, the bound on the memory of the store.
- * If `bytes` is 0, the store has no bound; the default is then the smaller of
- * RP_ROLLOUT_SET_BYTES and half of the machine's memory. */
+/* Returns the default of most_bytes: a third of `bytes`, which is the bound on the memory of
+ * the store. `bytes` is 0 if the store has no bound. In this case, the default is the smaller
+ * of RP_ROLLOUT_SET_BYTES and half of the machine's memory. */
 uint64_t rp_rollout_set_default_bytes(uint64_t bytes);
-/* Set and get most_bytes. A new set has rp_rollout_set_default_bytes(0). Existing buffers stay,
- * even if they exceed a smaller bound. */
+/* Set and get most_bytes. In a new set, most_bytes is rp_rollout_set_default_bytes(0). Existing
+ * buffers stay, even if the sum of their max_bytes exceeds the new bound. */
 void rp_rollout_set_set_most_bytes(rp_rollout_set *set, uint64_t most_bytes);
 uint64_t rp_rollout_set_most_bytes(rp_rollout_set *set);
 
@@ -44,37 +45,38 @@ uint64_t rp_rollout_set_image_bytes(rp_rollout_set *set);
  * recovery and before other threads use the set. */
 void rp_rollout_set_set_log(rp_rollout_set *set, rp_rollout_log *log);
 
-/* Sets a function to be called after an operation that may let waiting operations proceed
- * (result.releases). The call comes on the thread of the operation, without a lock, after the
- * threads that wait in this process were woken. The caller must set the function before other
- * threads use the set. */
+/* Sets a function that is called after each operation that possibly lets waiting operations
+ * proceed (result.releases). The function is called on the thread of the operation, without a
+ * lock, after the threads of this process that wait for the buffer were woken. The caller must
+ * set the function before other threads use the set. */
 void rp_rollout_set_set_watch(rp_rollout_set *set, void (*watch)(void *ctx, rp_rollouts *r),
                               void *ctx);
 
 /* Creates a buffer. Sets `*out` to a reference that the caller must release, and `*lsn` to the
  * LSN (log sequence number) of the log record. Both pointers may be NULL. Returns
  * RP_NO_RESOURCE if memory runs out, or if RP_ROLLOUT_SET_COUNT or most_bytes would be
- * exceeded. Returns RP_CANCELLED if the set is closed. RP_INVALID, RP_EXISTS. */
+ * exceeded. Returns RP_CANCELLED if the set is closed. Other errors: RP_INVALID, RP_EXISTS. */
 RP_NODISCARD rp_status rp_rollout_set_create(rp_rollout_set *set, rp_string name,
                                              const rp_rollout_options *options,
                                              rp_rollouts **out, uint64_t *lsn, rp_error *err);
-/* Adds a buffer that was loaded from an image, without logging it. The set takes its own
- * reference. RP_EXISTS, RP_NO_RESOURCE, RP_CANCELLED. */
+/* Adds a buffer that was loaded from an image, without logging it. The set acquires its own
+ * reference. Errors: RP_EXISTS, RP_NO_RESOURCE, RP_CANCELLED. */
 RP_NODISCARD rp_status rp_rollout_set_add(rp_rollout_set *set, rp_rollouts *rollouts,
                                           rp_error *err);
 /* Returns a reference to the buffer with that name, which the caller must release, or NULL if
  * there is none. */
 rp_rollouts *rp_rollout_set_find(rp_rollout_set *set, rp_string name);
-/* Closes a buffer and removes it from the set. RP_NOT_FOUND. */
+/* Closes a buffer and removes it from the set. `*lsn` as in rp_rollout_set_create(). Errors:
+ * RP_NOT_FOUND. */
 RP_NODISCARD rp_status rp_rollout_set_drop(rp_rollout_set *set, rp_string name, uint64_t *lsn,
                                            rp_error *err);
-/* Writes an error with the unknown `name` and the names of all buffers. Returns
- * RP_NOT_FOUND. */
+/* Writes an error text that says that there is no buffer `name` and lists the names of all
+ * buffers. Returns RP_NOT_FOUND. */
 rp_status rp_rollout_set_missing(rp_rollout_set *set, rp_string name, rp_error *err);
 /* Returns true if the set has RP_ROLLOUT_SET_COUNT buffers. */
 bool rp_rollout_set_is_full(rp_rollout_set *set);
-/* Writes references to all buffers, in the order of their names, which the caller must release.
- * Returns their number. */
+/* Writes references to all buffers, in the order of their names. The caller must release the
+ * references. Returns their number. */
 size_t rp_rollout_set_list(rp_rollout_set *set, rp_rollouts *out[RP_ROLLOUT_SET_COUNT]);
 
 #endif

@@ -3,22 +3,23 @@
  * holds groups of items.
  *
  * rp_rollouts_apply() executes an operation (rollout_op.h). Only operations change the state.
- * Therefore a journal can log the operations that have changed the state; redone on an image of
- * an earlier state, they produce the same state again. An operation that fails or has to wait
- * changes nothing.
+ * Therefore a journal can log the operations that have changed the state. If they are executed
+ * again on an image of an earlier state (rollouts_image.h), they produce the same state. An
+ * operation that fails or has to wait changes nothing.
  *
  * Long operations are divided into steps. A step holds the lock and drops at most
- * RP_ROLLOUT_STEP groups. If an advance of the version makes more groups stale than that, its
- * own step drops the first of them, and RP_ROLLOUT_EXPIRE operations drop the others. Until all
- * stale groups are gone, an operation that could see a stale group waits; operations on leases
- * and cursors do not. The functions below execute these steps and release the lock between
- * them.
+ * RP_ROLLOUT_STEP groups. If an advance of the version makes more than RP_ROLLOUT_STEP groups
+ * stale, the step of the advance drops the first of them, and RP_ROLLOUT_EXPIRE operations drop
+ * the others. Until all stale groups are dropped, an operation that could see a stale group
+ * waits. Operations on leases and cursors do not wait for this. The functions below execute
+ * these steps and release the lock between them.
  *
- * Buffers have reference counts. Any thread may make any call. One lock (rank RP_RANK_ROLLOUTS)
- * is held for one step at a time. Columns are copied, encoded and freed without the lock;
- * readers share them. Cost: a draw of k groups takes O(k log n) plus O(1) per item. A draw that
- * has to wait takes O(1) and allocates nothing. Other operations take O(log n) per group that
- * they change, plus O(1) per column of an item. */
+ * Buffers have reference counts. Any thread may make any call. Each buffer has one lock (rank
+ * RP_RANK_ROLLOUTS), which is held for one step at a time. Columns are copied, encoded and
+ * freed without the lock. Readers do not copy columns: they hold references to the items. Cost:
+ * a draw of k groups takes O(k log n) plus O(1) per item. A draw that has to wait takes O(1)
+ * and allocates nothing. Other operations take O(log n) per group that they change, plus O(1)
+ * per column of an item. */
 #ifndef RP_ROLLOUTS_ROLLOUTS_H
 #define RP_ROLLOUTS_ROLLOUTS_H
 
@@ -36,12 +37,12 @@ rp_string rp_rollout_name_text(const rp_rollout_name *name);
 typedef struct rp_rollout_drawn {
     rp_rollout_name *name;
     rp_rollout_fate state;         /* for rp_rollouts_peek(): state of the group */
-    const rp_rollout_item **items; /* group_size of them; NULL in an entry: no such item yet */
+    const rp_rollout_item **items; /* group_size pointers; NULL: the item was not put yet */
     int64_t first_version, last_version; /* the oldest and the newest version of the items */
 } rp_rollout_drawn;
 
-/* Groups, with references to their names and items. rp_rollout_batch_free() releases all of
- * it. */
+/* A batch of groups. It has references to the names and items of the groups, which
+ * rp_rollout_batch_free() releases. */
 typedef struct rp_rollout_batch {
     uint64_t lease;              /* number of the lease; 0: the groups are not leased */
     int64_t version, expires_ns; /* version of the policy; end of the lease */
@@ -64,15 +65,15 @@ typedef enum rp_rollout_outcome {
 typedef struct rp_rollout_result {
     rp_rollout_outcome outcome;
     bool changed;  /* the state has changed, so a journal has to log the operation */
-    bool releases; /* operations that wait may be able to proceed now */
-    /* Stale groups are left to drop. If the status is RP_DEADLINE, the operation waits for
-     * that: the caller should apply RP_ROLLOUT_EXPIRE, or call rp_rollouts_apply_once()
-     * again. */
+    bool releases; /* waiting operations can possibly proceed now */
+    /* Stale groups are left to drop. If the status is also RP_DEADLINE, the operation waits
+     * until they are dropped: the caller should apply RP_ROLLOUT_EXPIRE, or call
+     * rp_rollouts_apply_once() again. */
     bool goes_on;
     bool has_effect; /* rp_rollouts_apply_once() has executed the operation itself; only stale
                         groups are left to drop */
-    uint64_t lsn; /* LSN (log sequence number) of the operation. If nothing has changed, the LSN
-                     of the last change. 0 without a log */
+    uint64_t lsn;    /* LSN (log sequence number) of the operation, or of the last change if the
+                        operation has changed nothing. 0 without a log */
     rp_rollout_fate fate; /* state of the group after a reserve, abort, put or update */
     int64_t version;      /* the current version of the policy */
     /* If the status is RP_DEADLINE: why the operation would have to wait. */
@@ -91,38 +92,40 @@ typedef struct rp_rollout_result {
 typedef struct rp_rollout_log {
     /* Appends an operation that has changed the state. Called with the buffer's lock held, in
      * the order in which the operations took effect. `encoded` is the encoding of the
-     * operation, made before the lock was taken, or a bad buffer if memory ran out. If
-     * `encoded` is NULL, the function must encode the operation itself. Returns the LSN of the
-     * record, above 0. Cannot fail. */
+     * operation, made before the lock was acquired; its field `bad` is set if memory ran out.
+     * If `encoded` is NULL, the function must encode the operation itself. Returns the LSN of
+     * the record, above 0. Cannot fail. */
     uint64_t (*changed)(struct rp_rollout_log *log, const rp_rollouts *rollouts,
                         const rp_rollout_op *op, const rp_buf *encoded);
-    /* Append that a buffer was created or dropped. Called with the lock of the set held. */
+    /* Append the record of a buffer that was created or dropped. Called with the lock of the
+     * set (rollout_set.h) held. */
     uint64_t (*created)(struct rp_rollout_log *log, const rp_rollouts *rollouts,
                         const rp_rollout_options *options);
     uint64_t (*dropped)(struct rp_rollout_log *log, const rp_rollouts *rollouts);
 } rp_rollout_log;
 
 /* Makes a buffer without groups. rollout_set.h adds buffers to a set. `seed` seeds the hash map
- * and has no other effect. The caller must release *out with rp_rollouts_unref(). RP_INVALID,
- * RP_NO_RESOURCE. */
+ * and has no other effect. The caller must release *out with rp_rollouts_unref(). Errors:
+ * RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollouts_new(const rp_allocator *alloc, uint64_t seed, rp_string name,
                                        const rp_rollout_options *options, rp_rollouts **out,
                                        rp_error *err);
 rp_rollouts *rp_rollouts_ref(rp_rollouts *rollouts);
 void rp_rollouts_unref(rp_rollouts *rollouts); /* NULL is fine */
 
-/* Returns the name of the buffer, which is valid as long as the buffer. */
+/* Returns the name of the buffer. The result is valid as long as the buffer exists. */
 rp_string rp_rollouts_name(const rp_rollouts *rollouts);
 
 /* Executes an operation in as many steps as necessary. Always writes `*result`. Returns
  * RP_DEADLINE if the operation would have to wait: result->waiting says why, and the error text
- * says what would let it proceed. Returns RP_CANCELLED if the buffer is closed, RP_NO_RESOURCE
- * if memory runs out or a bound is exceeded that no other operation can relieve, RP_INVALID, or
- * a status of the operation's kind. */
+ * says what would let it proceed. Returns RP_CANCELLED if the buffer is closed, and
+ * RP_NO_RESOURCE if memory runs out or if waiting would not help because the operation alone
+ * exceeds a bound. Other errors: RP_INVALID, and the statuses that rp_rollout_op_kind lists for
+ * the kind of operation. */
 RP_NODISCARD rp_status rp_rollouts_apply(rp_rollouts *rollouts, const rp_rollout_op *op,
                                          rp_rollout_result *result, rp_error *err);
 
-enum { RP_ROLLOUT_STEPS = 2 }; /* of one rp_rollouts_apply_once() */
+enum { RP_ROLLOUT_STEPS = 2 }; /* the most steps of one rp_rollouts_apply_once() */
 
 /* Like rp_rollouts_apply(), but executes at most RP_ROLLOUT_STEPS steps that succeed. If stale
  * groups are left then, returns RP_DEADLINE with result->goes_on set, and the caller must call
@@ -133,13 +136,15 @@ enum { RP_ROLLOUT_STEPS = 2 }; /* of one rp_rollouts_apply_once() */
 RP_NODISCARD rp_status rp_rollouts_apply_once(rp_rollouts *rollouts, const rp_rollout_op *op,
                                               rp_rollout_result *result, rp_error *err);
 
-/* Executes one step: the operation as it was logged. Redo uses it. Returns RP_DEADLINE with
+/* Executes one step: the operation itself, as it is logged, without further RP_ROLLOUT_EXPIRE
+ * operations. Recovery uses this to execute logged operations again. Returns RP_DEADLINE with
  * result->goes_on set if stale groups must be dropped first. */
 RP_NODISCARD rp_status rp_rollouts_apply_step(rp_rollouts *rollouts, const rp_rollout_op *op,
                                               rp_rollout_result *result, rp_error *err);
 
-/* Applies one RP_ROLLOUT_EXPIRE if something is to be dropped or has expired. Returns the
- * number of groups removed or returned to their queues, plus the number of leases ended. */
+/* Applies one RP_ROLLOUT_EXPIRE if there are stale groups to drop, or if a lease or a
+ * reservation has expired. Returns the number of groups removed or returned to their queues,
+ * plus the number of leases ended. */
 size_t rp_rollouts_expire(rp_rollouts *rollouts, int64_t now_ns);
 
 /* Like rp_rollouts_apply(), but waits if the operation has to wait. During the wait, applies
@@ -155,40 +160,42 @@ RP_NODISCARD rp_status rp_rollouts_apply_wait(rp_rollouts *rollouts, const rp_ro
 typedef struct rp_rollout_parked {
     struct rp_rollout_parked *prev, *next;
     bool is_draw;
-    size_t groups;              /* that a draw asks for */
-    rp_string consumer;         /* of a draw */
+    size_t groups;              /* number of groups that a draw asks for; otherwise 1 */
+    rp_string consumer;         /* the consumer of a draw */
     int64_t since_ns, until_ns; /* on the monotonic clock */
-    uint64_t client;            /* id of its connection; 0: this process */
-    rp_rollout_waiting waiting; /* of the last try */
+    uint64_t client;            /* id of the client's connection; 0: a thread of this process */
+    rp_rollout_waiting waiting; /* why the last try had to wait */
 } rp_rollout_parked;
 
-/* Adds an operation to the list of those that wait until the monotonic time `until_ns`, and
- * removes it. The list borrows the entry and the consumer of `op`. Tries of an operation whose
- * field `parked` has the entry keep `waiting` up to date. */
+/* rp_rollouts_park() adds an operation, which waits until the monotonic time `until_ns`, to the
+ * list of waiting operations. rp_rollouts_unpark() removes it. The list borrows the entry and
+ * the consumer of `op`. If op->parked points to the entry, each later try of the operation
+ * updates the entry's `waiting`. */
 void rp_rollouts_park(rp_rollouts *rollouts, rp_rollout_parked *parked, const rp_rollout_op *op,
                       int64_t until_ns);
 void rp_rollouts_unpark(rp_rollouts *rollouts, rp_rollout_parked *parked);
 /* Writes why an operation in the list waits. Returns RP_DEADLINE. */
 rp_status rp_rollouts_why(rp_rollouts *rollouts, const rp_rollout_parked *parked,
                           rp_error *err);
-/* Describes up to `capacity` operations that wait, draws last, and writes the ids of their
- * connections unless `clients` is NULL. The items of a draw are those of its groups. Returns
- * the number of all that wait. */
+/* Describes up to `capacity` waiting operations, with the draws last. Writes the ids of their
+ * connections unless `clients` is NULL. The number of items wanted by a draw is its number of
+ * groups times group_size. Returns the number of all waiting operations. */
 size_t rp_rollouts_waiting(rp_rollouts *rollouts, rp_waiting *out, uint64_t *clients,
                            size_t capacity);
 
-/* The operations that wait. */
+/* Counts of the waiting operations. */
 typedef struct rp_rollout_sides {
-    size_t inserts, draws;                      /* `inserts`: those that put or reserve */
+    size_t inserts, draws; /* `inserts`: the waiting operations that are not draws */
     int64_t longest_insert_ns, longest_draw_ns; /* the longest wait so far */
 } rp_rollout_sides;
 rp_rollout_sides rp_rollouts_count_waiting(rp_rollouts *rollouts);
 
-/* Closes the buffer: waiting and later operations return RP_CANCELLED. */
+/* Closes the buffer: operations that wait now and all later operations return RP_CANCELLED. */
 void rp_rollouts_close(rp_rollouts *rollouts);
 
 /* Returns the time at which RP_ROLLOUT_EXPIRE next has an effect. Returns 0 if stale groups are
- * left, so it has an effect now, and INT64_MAX if nothing is going to expire. */
+ * left, since RP_ROLLOUT_EXPIRE then has an effect at once. Returns INT64_MAX if nothing can
+ * expire. */
 int64_t rp_rollouts_next_expiry(rp_rollouts *rollouts);
 
 /* Writes the counts of the buffer. */
@@ -200,15 +207,16 @@ rp_rollout_options *rp_rollouts_copy_options(rp_rollouts *rollouts, const rp_all
 
 /* Looks up a group and writes its state, or why it was removed, to `*fate`. If the group is in
  * the buffer and not stale, sets `*out` to a batch with this group, otherwise to NULL. `out`
- * may be NULL. RP_NO_RESOURCE. */
+ * may be NULL. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollouts_peek(rp_rollouts *rollouts, rp_string group,
                                         rp_rollout_fate *fate, rp_rollout_batch **out);
 
-/* Appends the bytes of the cursor with this name. RP_NOT_FOUND, RP_NO_RESOURCE. */
+/* Appends the bytes of the cursor (reprise/rollouts.h) with this name. Errors: RP_NOT_FOUND,
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollouts_read_cursor(rp_rollouts *rollouts, rp_string cursor,
                                                rp_buf *out);
-/* Writes the name of cursor `index`; cursors are in the order of their names. Returns false if
- * there are not so many cursors. */
+/* Writes the name of the cursor number `index`, in the order of the names. Returns false if
+ * there is no cursor with this index. */
 bool rp_rollouts_cursor_name(rp_rollouts *rollouts, size_t index,
                              char out[RP_ROLLOUT_NAME_BYTES + 1]);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions that the files listed in rollouts_inside.h share. rollouts_inside.h also
- * explains the structs: an entry is a group's name, a turn is what one consumer has to do with
- * a group.
+/* The functions that the files listed in rollouts_inside.h share. That header also explains the
+ * structs. An entry is the name of a group, with the group or the reason of its removal. A turn
+ * is the state of one group for one consumer: not ready, ready to draw, leased, or
+ * acknowledged. A lease is the right of one consumer to use the groups that it drew, for a
+ * limited time.
  *
  * The caller must hold the lock of the rollout buffer. Exceptions are functions that make or
  * free an object, and functions whose comments say so. Clang's thread-safety analysis cannot
@@ -14,7 +16,7 @@
 
 /* rollouts_groups.c */
 
-/* Returns the entry with this name, or NULL. */
+/* Returns the entry with this name, or NULL if there is none. */
 rp_rollout_entry *rp_rollout_find(const rp_rollouts *r, rp_string name);
 
 /* Reserves memory in all lists for one more entry and one more group, after which adding them
@@ -22,8 +24,8 @@ rp_rollout_entry *rp_rollout_find(const rp_rollouts *r, rp_string name);
 bool rp_rollout_reserve(rp_rollouts *r);
 
 /* Make an entry without a group, or a group without items; neither is in any list yet. Return
- * NULL if memory runs out. The free functions accept NULL. rp_rollout_group_cost() returns the
- * bytes for which such a group counts. */
+ * NULL if memory runs out. The free functions accept NULL. rp_rollout_group_cost() returns how
+ * many bytes a group without items adds to rp_rollout_info.bytes. */
 rp_rollout_entry *rp_rollout_entry_new(const rp_rollouts *r, rp_string name);
 void rp_rollout_entry_free(rp_rollouts *r, rp_rollout_entry *entry);
 rp_rollout_group *rp_rollout_group_new(const rp_rollouts *r);
@@ -32,48 +34,53 @@ uint64_t rp_rollout_group_cost(const rp_rollouts *r);
 
 /* Adds an entry to the map. */
 void rp_rollout_entry_add(rp_rollouts *r, rp_rollout_entry *entry);
-/* Gives an entry without a group this group, which gets the next number. */
+/* Adds `group`, which must be empty, to the buffer under the name of `entry`, which must have
+ * no group. Sets the group's number to r->next_number. */
 void rp_rollout_begin(rp_rollouts *r, rp_rollout_entry *entry, rp_rollout_group *group);
-/* Records that the group of an entry has been removed, and why. The buffer remembers
- * RP_ROLLOUT_REMEMBERED such entries and forgets the oldest beyond that. */
+/* Records that the group of an entry has been removed, and why. The buffer keeps at most
+ * RP_ROLLOUT_REMEMBERED entries of removed groups: if there are more, it forgets the oldest. */
 void rp_rollout_retire(rp_rollout_work *w, rp_rollout_entry *entry, rp_rollout_fate fate);
 /* Undoes rp_rollout_retire(), before a new group begins under the name. */
 void rp_rollout_recall(rp_rollouts *r, rp_rollout_entry *entry);
-/* Removes a group. No consumer may lease it. */
+/* Removes a group. The group must not be leased. */
 void rp_rollout_remove(rp_rollout_work *w, rp_rollout_group *group, rp_rollout_fate fate);
 
-/* Sets the end and the time to live of a group's reservation. If ttl_ns is 0, ends the
- * reservation. */
+/* Sets the time to live of a group's reservation, and the time `until_ns` at which the
+ * reservation ends. If ttl_ns is 0, removes the reservation. */
 void rp_rollout_set_time(rp_rollouts *r, rp_rollout_group *group, int64_t ttl_ns,
                          int64_t until_ns);
 /* Sets an item of a group: adds a new item, or replaces an item by one with more columns. Takes
  * the caller's reference to `item`. Returns the old item, which the caller must release, or
- * NULL. */
+ * NULL if there was none. */
 rp_rollout_stored *rp_rollout_set_item(rp_rollouts *r, rp_rollout_group *group, uint32_t index,
                                        rp_rollout_stored *item);
-/* Adds the group to the queue of each consumer for which it has just become ready: all needed
- * columns of all items are there. Returns true if there is such a consumer. */
+/* Adds the group to the queue of each consumer for which the group has just become ready: the
+ * group has all its items, and the items have all columns that the consumer needs. Returns true
+ * if there is such a consumer. */
 bool rp_rollout_make_ready(rp_rollouts *r, rp_rollout_group *group);
 /* Adds the group to the queue of a consumer. */
 void rp_rollout_enqueue(rp_rollouts *r, rp_rollout_group *group, size_t consumer);
 /* Reorders all queues after options->order has changed. */
 void rp_rollout_reorder(rp_rollouts *r);
-/* Record that a lease of the group begins or ends. */
+/* Record that a consumer's lease of the group begins or ends. */
 void rp_rollout_lease_begins(rp_rollouts *r, rp_rollout_group *group);
 void rp_rollout_lease_ends(rp_rollouts *r, rp_rollout_group *group);
 
-/* Return the state of a group, and the staleness of a group with this first version. */
+/* rp_rollout_state() returns the state of a group, one of the fates of groups that are in the
+ * buffer. rp_rollout_staleness_of() returns the staleness of a group whose items have
+ * `first_version` as their oldest first version. */
 rp_rollout_fate rp_rollout_state(const rp_rollout_group *group);
 int64_t rp_rollout_staleness_of(const rp_rollouts *r, int64_t first_version);
-/* Returns true if the options drop a group with this first version as stale. */
+/* Returns true if, by the options, a group with this oldest first version is dropped as
+ * stale. */
 bool rp_rollout_is_stale(const rp_rollouts *r, int64_t first_version);
 /* Drops at most RP_ROLLOUT_STEP stale groups, and sets r->has_stale if more are left. Returns
  * the number dropped. */
 size_t rp_rollout_drop_stale(rp_rollout_work *w);
-/* Sets or clears r->has_stale. */
+/* Sets r->has_stale if a group must be dropped as stale, otherwise clears it. */
 void rp_rollout_find_stale(rp_rollouts *r);
 
-/* Returns the group whose member `turn` is this node. */
+/* Returns the group whose member `turn`, its node in the heap r->oldest, is this node. */
 static inline rp_rollout_group *rp_rollout_group_of_turn(rp_rollout_node *node)
 {
     return (rp_rollout_group *)(void *)((char *)node - offsetof(rp_rollout_group, turn));
@@ -83,30 +90,34 @@ static inline rp_rollout_group *rp_rollout_group_of_turn(rp_rollout_node *node)
 
 /* The room that an operation needs. */
 typedef struct rp_rollout_room {
-    bool begins;                   /* the operation begins a group */
-    uint64_t bytes;                /* additional bytes; 0 also if the operation frees bytes */
-    const rp_rollout_group *group; /* the group that the operation changes, which must not be
-                                      evicted; NULL: none */
+    bool begins;    /* the operation begins a group */
+    uint64_t bytes; /* the bytes that the operation adds; 0 also if it frees bytes */
+    /* The group that the operation changes, which must not be evicted. NULL if the operation
+     * changes no existing group. */
+    const rp_rollout_group *group;
 } rp_rollout_room;
 
-/* Returns how many groups may have begun by now, by the limit groups_per_version. UINT64_MAX:
- * no limit. */
+/* Returns the largest permitted number of groups that have begun (rp_rollout_info.begun), by
+ * the option groups_per_version. Returns UINT64_MAX if there is no limit. */
 uint64_t rp_rollout_may_begin(const rp_rollouts *r);
-/* Checks whether there is room, if need be after evictions. Changes nothing. Returns
- * RP_DEADLINE, with w->result->waiting set, if the operation has to wait. Returns
- * RP_NO_RESOURCE if waiting would not help. */
+/* Checks whether there is room, or would be after evictions. Does not evict and does not change
+ * the buffer. Returns RP_DEADLINE if the operation has to wait, and sets w->result->waiting to
+ * the reason. Returns RP_NO_RESOURCE if waiting would not help. */
 RP_NODISCARD rp_status rp_rollout_check_room(rp_rollout_work *w, const rp_rollout_room *room);
 /* Evicts groups as necessary to make this room. rp_rollout_check_room() must have returned
  * RP_OK. */
 void rp_rollout_make_room(rp_rollout_work *w, const rp_rollout_room *room);
-/* Sets w->result->waiting, and the error text unless the operation is in the list of those that
- * wait. Returns RP_DEADLINE. */
+/* Sets w->result->waiting. Also writes the error text, unless the operation is already in the
+ * list of waiting operations: it is tried again often, and rp_rollouts_why() writes the text
+ * when it is needed. Returns RP_DEADLINE. */
 rp_status rp_rollout_must_wait(rp_rollout_work *w, rp_rollout_waiting waiting);
-/* Writes why an operation, a draw of `consumer` or another one, has to wait. */
+/* Writes to `err` why an operation has to wait. `consumer` is used only if the operation is a
+ * draw. */
 void rp_rollout_say_waiting(const rp_rollouts *r, rp_string consumer,
                             const rp_rollout_waiting *why, rp_error *err);
 
-/* Execute one kind of operation each. Return the status of the operation. */
+/* rollouts_put.c, rollouts_lease.c and rollouts_options.c. Each function executes one kind of
+ * operation and returns the status of the operation. */
 RP_NODISCARD rp_status rp_rollout_do_reserve(rp_rollout_work *w);
 RP_NODISCARD rp_status rp_rollout_do_abort(rp_rollout_work *w);
 RP_NODISCARD rp_status rp_rollout_do_put(rp_rollout_work *w);
@@ -120,7 +131,7 @@ RP_NODISCARD rp_status rp_rollout_do_expire(rp_rollout_work *w);
 RP_NODISCARD rp_status rp_rollout_do_cursor(rp_rollout_work *w);
 RP_NODISCARD rp_status rp_rollout_do_configure(rp_rollout_work *w);
 
-/* rollouts_options.c: makes the table of the columns that consumers need. Returns false if
+/* rollouts_options.c: makes a table with each column that a consumer needs. Returns false if
  * memory runs out. */
 bool rp_rollout_needs_new(const rp_allocator *alloc, const rp_rollout_options *options,
                           rp_rollout_need **out, size_t *count);
@@ -130,41 +141,46 @@ uint32_t rp_rollout_needed_by(const rp_rollouts *r, rp_string column);
 
 /* rollouts_lease.c */
 
-/* Adds a lease, whose groups and end the caller must have set. The groups must not be in the
- * consumer's queue, and the lease's id must be greater than all others. Returns false and
- * changes nothing if memory runs out. */
+/* Adds a lease. The caller must have set its groups and the time at which it ends. The groups
+ * must not be in the consumer's queue, and the lease's id must be greater than the ids of all
+ * other leases. Returns false and changes nothing if memory runs out. */
 RP_NODISCARD bool rp_rollout_lease_add(rp_rollouts *r, rp_rollout_lease *lease);
 rp_rollout_lease *rp_rollout_lease_new(const rp_rollouts *r, size_t capacity);
 void rp_rollout_lease_free(rp_rollouts *r, rp_rollout_lease *lease); /* NULL is fine */
-/* Adds a group to a batch, which must have room. The batch gets its own references to the
- * group's name and items. */
+/* Adds a group to a batch (rollouts.h), which must have room. The batch gets its own references
+ * to the group's name and items. */
 void rp_rollout_batch_add(rp_rollout_batch *batch, rp_rollout_group *group);
 
-/* Sets a cursor. `data` must not be empty. RP_NO_RESOURCE. */
+/* Sets a cursor, a byte string that is stored with the buffer under a name
+ * (reprise/rollouts.h). `data` must not be empty. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollout_set_cursor(rp_rollouts *r, rp_string name, rp_bytes data,
                                              rp_error *err);
 void rp_rollout_cursors_free(rp_rollouts *r);
 
-/* rollouts_apply.c: executes one step of a checked operation. If w->needs_copy is set
- * afterwards and w->is_copied is not, nothing has happened yet: the caller must copy the
- * columns without the lock, and call again. */
+/* rollouts_apply.c: executes one step of a checked operation. A put or an update that adds data
+ * takes two calls. The first call changes nothing: it finds that the columns of w->item must be
+ * copied, and sets w->needs_copy. The caller must then release the lock, copy the columns, set
+ * w->is_copied, acquire the lock, and call again. */
 RP_NODISCARD rp_status rp_rollout_execute(rp_rollout_work *w);
-/* Updates r->image_bytes and the sum in r->common. Must be called after each change. */
+/* Recomputes r->image_bytes, an upper bound on the size of an image of the buffer
+ * (rollouts_image.h), and updates the sum over all buffers, r->common->image_bytes. Must be
+ * called after each change. */
 void rp_rollout_count_image(rp_rollouts *r);
-/* Frees what an operation has removed or replaced. The caller must not hold the lock. */
+/* Frees the objects that an operation has removed or replaced. The caller must not hold the
+ * lock. */
 void rp_rollout_work_end(rp_rollout_work *w);
-/* Checks and prepares an operation. The caller must not hold the lock. RP_INVALID,
+/* Checks and prepares an operation. The caller must not hold the lock. Errors: RP_INVALID,
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollout_work_begin(rp_rollout_work *w, rp_rollouts *r,
                                              const rp_rollout_op *op, rp_rollout_result *result,
                                              rp_error *err);
 
-/* rollouts_wait.c: wakes the threads that wait. */
+/* rollouts_wait.c: wakes the threads whose operations wait. */
 void rp_rollout_wake(rp_rollouts *r);
 
 /* rollouts_image.c: copies a group into the image that is being made, if there is one and the
- * group is not in it yet. Must be called before it removes the group or changes data that
- * images contain. */
+ * group is not in it yet. Every function must call this before it removes a group
+ * (`is_removed`) or changes data of a group that images contain. */
 void rp_rollout_preserve(rp_rollouts *r, rp_rollout_group *group, bool is_removed);
 
 /* rollouts_check.c: returns true if all invariants hold. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Images of rollout buffers (rollouts.h), for checkpoints. An image contains the whole state of
  * a buffer at one instant, as a sequence of pieces, whose format rollouts_image.c describes. A
- * checkpoint stores each piece as a record with a checksum. A cut is an image that is being
- * made:
+ * checkpoint stores each piece as a record with a checksum. A cut (rp_rollout_cut) is an image
+ * that is being made. Its use:
  *
  *   rp_rollout_cut *cut;
  *   st = rp_rollouts_cut(rollouts, &cut, NULL);
@@ -17,8 +17,8 @@
 #include "rollouts/rollouts.h"
 
 enum {
-    /* A piece ends once it has RP_ROLLOUT_PIECE_BYTES or more. The second constant is the
-     * largest size of a piece, with one large item at its end. */
+    /* A piece ends once it has RP_ROLLOUT_PIECE_BYTES or more. RP_ROLLOUT_MOST_PIECE_BYTES is
+     * the size that a piece can reach if its last item is one of the largest. */
     RP_ROLLOUT_PIECE_BYTES = 1 << 20,
     RP_ROLLOUT_MOST_PIECE_BYTES = RP_ROLLOUT_OP_BYTES + 2 * RP_ROLLOUT_PIECE_BYTES,
 };
@@ -28,20 +28,20 @@ typedef struct rp_rollout_cut rp_rollout_cut;
 /* Makes a cut of the present state; the caller owns it. Groups are copied in steps, between
  * which the lock is released, and columns are not copied. Operations may run between the steps:
  * an operation that changes a group copies the group into the cut first. If `lsn` is not NULL,
- * sets it to the LSN (log sequence number) of the last operation in the image.
+ * sets `*lsn` to the LSN (log sequence number) of the last operation in the image. Errors:
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollouts_cut(rp_rollouts *rollouts, rp_rollout_cut **out,
                                        uint64_t *lsn);
 
-/* The two parts of rp_rollouts_cut(). The first fixes the instant. The second copies the next
- * groups; the caller must repeat it until `*more` is false. The caller must free the cut before
- * the buffer. RP_NO_RESOURCE. */
+/* The two parts of rp_rollouts_cut(). rp_rollouts_cut_begin() fixes the instant whose state the
+ * image has. rp_rollout_cut_step() copies the next groups; the caller must repeat it until
+ * `*more` is false. The caller must free the cut before the buffer. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollouts_cut_begin(rp_rollouts *rollouts, rp_rollout_cut **out,
                                              uint64_t *lsn);
 RP_NODISCARD rp_status rp_rollout_cut_step(rp_rollout_cut *cut, bool *more);
 /* Appends the next piece to `out`. Returns false if there is none, or if out->bad was already
- * set. Sets out->bad if memory runs out: the caller must check it after each call, since the
- * result may be true. */
+ * set. If memory runs out, sets out->bad and possibly returns true. So the caller must check
+ * out->bad after each call. */
 bool rp_rollout_cut_next(rp_rollout_cut *cut, rp_buf *out);
 void rp_rollout_cut_free(rp_rollout_cut *cut); /* NULL is fine */
 
@@ -53,12 +53,13 @@ rp_rollout_loader *rp_rollout_loader_new(const rp_allocator *alloc, uint64_t see
 RP_NODISCARD rp_status rp_rollout_loader_add(rp_rollout_loader *loader, const uint8_t *data,
                                              size_t size, rp_error *err);
 /* Makes a buffer from the pieces. Returns RP_CORRUPT if pieces are missing or the state breaks
- * an invariant. RP_NO_RESOURCE. */
+ * an invariant. Other errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollout_loader_finish(rp_rollout_loader *loader, rp_rollouts **out,
                                                 rp_error *err);
 void rp_rollout_loader_free(rp_rollout_loader *loader); /* NULL is fine */
 
-/* Computes a hash of the whole state. Equal states have equal digests. RP_NO_RESOURCE. */
+/* Computes a hash of the whole state. Equal states have equal digests. Errors:
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollouts_digest(rp_rollouts *rollouts, uint64_t *digest);
 
 #endif

@@ -9,37 +9,39 @@
  *   rollouts_options.c advance, configure, cursors
  *   rollouts_check.c   the checker
  *   rollouts_wait.c    waiting
- *   rollouts_parked.c  the list of operations that wait
+ *   rollouts_parked.c  the list of waiting operations
  *   rollouts_image.c   images; rollouts_load.c loads them
  *
- * The buffer knows names of groups: an entry is a name, with its group or the reason why the
- * group was removed. A turn is what one consumer has to do with one group: draw it, once all
- * needed columns of its items are there, and acknowledge it. Each consumer has a queue of the
- * groups that it can draw.
+ * An entry is the name of a group, with the group or, after its removal, the reason of the
+ * removal. A turn is the state of one group for one consumer: not ready, ready to draw, leased,
+ * or acknowledged. A group is ready for a consumer when the group has all its items and the
+ * items have all columns that the consumer needs. Each consumer has a queue of the groups that
+ * it can draw.
  *
  * Invariants, whenever mu is free:
  *
  *   G1  the map contains each entry under its name. An entry has a group, or it is in the list
  *       of removed groups, which has at most RP_ROLLOUT_REMEMBERED entries, oldest first;
  *   G2  groups are in a list in the order of their numbers, which is the order in which they
- *       began. group_count is the number of groups, and counts[] their numbers by state;
- *   G3  a group has 0 to group_size items; item_count is their number. Its versions are the
- *       oldest and the newest of its items, and its `bytes` are the bytes for which it counts.
- *       The sum over all groups is `bytes` of the buffer, and the sum over the leased ones
- *       leased_bytes;
+ *       began. group_count is the number of groups, and counts[state] the number of groups in a
+ *       state;
+ *   G3  a group has 0 to group_size items; item_count is their number. first_version and
+ *       last_version of a group are the oldest and the newest version of its items, and its
+ *       `bytes` are those that rp_rollout_info.bytes counts. The buffer's `bytes` is the sum
+ *       over all groups, and leased_bytes the sum over the leased groups;
  *   G4  a group is in `times` exactly if it has a reservation. Such a group is not complete;
- *   G5  `missing` of a turn is the number of missing items of the group, plus the number of
- *       missing columns that the consumer needs;
- *   G6  a turn is in its consumer's queue exactly if nothing is missing and the consumer
- *       neither leases the group nor is done with it. ready_number is not 0 exactly if nothing
- *       is missing, and no number is used twice;
+ *   G5  `missing` of a turn is the number of missing items of the group, plus, over all
+ *       group_size items, the number of columns that the consumer needs and the item lacks;
+ *   G6  a turn is in its consumer's queue exactly if `missing` is 0 and the consumer neither
+ *       leases the group nor has acknowledged it. ready_number is not 0 exactly if `missing` is
+ *       0, and no ready_number is used twice;
  *   G7  a group is in `oldest` exactly if it is not leased, and in `ages` exactly if it is not
  *       leased and has an item;
  *   G8  leases are in ascending order of their ids, and each is in lease_times. A lease
- *       contains exactly the groups in which its consumer's turn has its id;
- *   G9  has_stale is set exactly if the options drop stale groups and a group in `ages` is
- *       staler than max_staleness. Meanwhile, operations that could see such a group are not
- *       executed;
+ *       contains exactly the groups whose turn for the lease's consumer has the lease's id;
+ *   G9  has_stale is set exactly if the options drop stale groups and the staleness of a group
+ *       in `ages` exceeds max_staleness. While it is set, operations that could see such a
+ *       group are not executed;
  *   G10 a group that every consumer has acknowledged is removed. */
 #ifndef RP_ROLLOUTS_ROLLOUTS_INSIDE_H
 #define RP_ROLLOUTS_ROLLOUTS_INSIDE_H
@@ -59,26 +61,27 @@ typedef struct rp_rollout_sleeper rp_rollout_sleeper;
 typedef struct rp_rollout_entry rp_rollout_entry;
 struct rp_rollout_entry {
     rp_rollout_name *name;
-    uint32_t tag, slot; /* of the map */
+    uint32_t tag, slot; /* the entry's tag and index in the map */
     rp_rollout_group *group;
     rp_rollout_fate fate;   /* if `group` is NULL: why the group was removed */
     rp_rollout_entry *next; /* in the list of removed groups */
     rp_rollout_entry *prev;
 };
 
-/* What one consumer has to do with one group. */
+/* The state of one group for one consumer. */
 typedef struct rp_rollout_turn {
     rp_rollout_node node;  /* in the consumer's queue */
-    uint64_t ready_number; /* order in which groups became ready (G6) */
+    uint64_t ready_number; /* number in the order in which groups became ready */
     uint64_t lease;        /* id of the consumer's lease of the group; 0: none */
-    uint32_t missing;      /* G5 */
+    uint32_t missing;      /* missing items and columns (invariant G5) */
     bool is_done;          /* the consumer has acknowledged the group */
 } rp_rollout_turn;
 
 struct rp_rollout_group {
     rp_rollout_entry *entry;
     uint64_t number;
-    rp_rollout_group *prev, *next; /* G2; next also links removed groups until they are freed */
+    rp_rollout_group *prev, *next; /* the list of invariant G2; `next` also links removed groups
+                                      until they are freed */
     rp_rollout_node age;           /* in `ages`; key: first_version */
     rp_rollout_node turn;          /* in `oldest`; key: number */
     rp_rollout_node time;          /* in `times`; key: end of the reservation */
@@ -87,7 +90,8 @@ struct rp_rollout_group {
     uint64_t bytes;
     uint32_t item_count, lease_count, done_count;
     uint32_t size, consumer_count;
-    uint64_t cut; /* number of the last cut (rollouts_image.h) that has copied it */
+    uint64_t cut; /* number of the last cut that has copied the group. A cut is an image that is
+                     being made (rollouts_image.h) */
     rp_rollout_stored **items; /* by index; NULL: not put yet */
     rp_rollout_turn turns[]; /* one per consumer; the array `items` follows in the same block */
 };
@@ -103,13 +107,13 @@ typedef struct rp_rollout_lease {
 /* A column that some consumers need. */
 typedef struct rp_rollout_need {
     rp_string name;
-    uint32_t consumers; /* bit i is set if consumer i needs it */
+    uint32_t consumers; /* bit i is set if consumer i needs the column */
 } rp_rollout_need;
 
 /* The queue of a consumer. */
 typedef struct rp_rollout_queue {
-    rp_rollout_heap ready;                      /* groups that it can draw */
-    uint64_t leased, done, drawn, acknowledged; /* as in rp_rollout_consumer_info */
+    rp_rollout_heap ready;                      /* groups that the consumer can draw */
+    uint64_t leased, done, drawn, acknowledged; /* counts as in rp_rollout_consumer_info */
 } rp_rollout_queue;
 
 typedef struct rp_rollout_cursor {
@@ -118,12 +122,12 @@ typedef struct rp_rollout_cursor {
     size_t size;
 } rp_rollout_cursor;
 
-/* What the buffers of a set share (rollout_set.h). */
+/* The data that the buffers of a set (rollout_set.h) share. */
 typedef struct rp_rollout_common {
     rp_mutex mu;                                  /* rank RP_RANK_ROLLOUT_COMMON */
     uint64_t bytes, most_bytes RP_GUARDED_BY(mu); /* the sum of all max_bytes, and its bound */
-    atomic_uint_fast64_t image_bytes;             /* bound on the bytes of all images */
-    void (*watch)(void *ctx, rp_rollouts *rollouts); /* rp_rollout_set_set_watch() */
+    atomic_uint_fast64_t image_bytes; /* upper bound on the bytes of all buffers' images */
+    void (*watch)(void *ctx, rp_rollouts *rollouts); /* set by rp_rollout_set_set_watch() */
     void *ctx;
 } rp_rollout_common;
 
@@ -151,16 +155,16 @@ struct rp_rollouts {
     size_t need_count;
     rp_rollout_queue queues[RP_ROLLOUT_CONSUMERS];
 
-    bool has_stale;             /* G9 */
-    struct rp_rollout_cut *cut; /* a cut that still copies groups (rollouts_image.c); or NULL */
-    uint64_t cut_count;         /* cuts so far */
+    bool has_stale;             /* invariant G9 */
+    struct rp_rollout_cut *cut; /* the cut that still copies groups, or NULL if there is none */
+    uint64_t cut_count;         /* number of cuts begun so far */
     int64_t now_ns;             /* time of the last change; part of images */
     int64_t version;            /* of the policy */
     uint64_t next_number, next_ready, next_lease; /* the next numbers; they begin with 1 */
 
     rp_map map;
     rp_rollout_entry **entries; /* by slot; NULL: free */
-    uint32_t *free_slots;       /* stack of free slots; has room for all slots */
+    uint32_t *free_slots; /* stack of the free slots, with room for slot_capacity of them */
     size_t slot_count, slot_capacity, free_count;
     rp_rollout_entry *gone_first, *gone_last; /* list of removed groups */
     size_t gone_count;
@@ -187,10 +191,10 @@ typedef struct rp_rollout_work {
     const rp_rollout_op *op;
     rp_rollout_result *result;
     rp_error *err;
-    /* The item of a put or update. Made before the lock is taken; borrows its columns at
-     * first. */
+    /* The item of a put or update. Made before the lock is acquired. Borrows the caller's
+     * columns until they are copied. */
     rp_rollout_stored *item;
-    bool needs_copy, is_copied; /* the columns must be copied; they have been copied */
+    bool needs_copy, is_copied; /* item's columns must be copied; they have been copied */
     bool has_record;            /* `record` is the encoding of the operation, for the log */
     rp_buf record;
     /* Objects to free after the lock is released. */

@@ -7,18 +7,18 @@
 
 #include "runs/runs.h"
 
-/* Appends the list of all runs as JSON, at most 2 MiB. If long names would exceed that size,
- * the last runs lack the names of their scalars. */
+/* Appends the list of all runs as JSON, at most 2 MiB. If the list would be longer, the last
+ * runs lack the names of their scalars. */
 void rp_runs_write_list(rp_runs *runs, rp_buf *out);
 
 /* Appends the runs whose id is above `*after`, as one JSON object per line. Stops after
  * `max_runs` runs, or once it has appended more than 64 KiB. Sets `*after` to the id of the
- * last run, and `*more` to whether there may be further runs. */
+ * last run that it has appended. Sets `*more` to false if there are no further runs. */
 void rp_runs_write_lines(rp_runs *runs, size_t max_runs, uint64_t *after, bool *more,
                          rp_buf *out);
 
-/* Appends a run as JSON, with the points whose numbers are above `after`, the actors, and the
- * latest episode if its number is above `after` too. RP_NOT_FOUND. */
+/* Appends a run as JSON, with three parts: the points whose numbers are above `after`; the
+ * actors; and the latest episode, if its number is above `after`. Errors: RP_NOT_FOUND. */
 RP_NODISCARD rp_status rp_runs_write_json(rp_runs *runs, rp_string name, uint64_t after,
                                           rp_buf *out, rp_error *err);
 
@@ -27,17 +27,17 @@ typedef enum rp_run_format {
     RP_RUN_EVENTS /* an event file of TensorBoard */
 } rp_run_format;
 
-/* A part of such a file. */
+/* A part of a file in one of these formats. */
 typedef struct rp_run_page {
     rp_run_format format;
     size_t max_rows; /* the most points in this page */
     uint64_t after;  /* number of the last point of the previous page; 0: the first page */
-    bool more;       /* set by the call: there may be further points */
+    bool more;       /* set by the call: false if there are no further points */
 } rp_run_page;
 
 /* Appends a page of the file of a run: the points after page->after, in order of arrival. The
  * first page begins with the head of the file. Sets page->after and page->more for the next
- * call. To write a whole file, the caller repeats the call until page->more is false.
+ * call. To write a whole file, the caller repeats the call until page->more is false. Errors:
  * RP_NOT_FOUND, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_runs_write_rows(rp_runs *runs, rp_string name, rp_run_page *page,
                                           rp_buf *out, rp_error *err);

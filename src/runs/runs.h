@@ -8,9 +8,9 @@
  * stride. A series also keeps its newest point, so a reader always sees the latest value.
  *
  * All runs together take at most `most_bytes`. If a report needs more, the run whose latest
- * report is the oldest is dropped. The run of the report itself is never dropped; instead, what
- * does not fit is left out of the report and counted. Loading a run from an image never drops
- * other runs.
+ * report is the oldest is dropped. The run of the report itself is never dropped. Instead, the
+ * scalars, actors and episodes that do not fit are left out and counted. Loading a run from an
+ * image (a copy of a run in a checkpoint) never drops other runs.
  *
  * The points and episodes of a run are numbered in order of arrival, from 1. Dropping points
  * does not change the numbers of the others. A reader therefore asks for the points above the
@@ -50,8 +50,8 @@ void rp_runs_set_most_bytes(rp_runs *runs, uint64_t most_bytes);
 
 /* Adds a report. `now_s` is the wall clock in seconds. Sets `*dropped`, which may be NULL, to
  * the number of scalars, actors and episodes for which there was no room. On RP_INVALID,
- * nothing has changed. Returns RP_NO_RESOURCE if memory runs out; a part of the report may have
- * been added then. */
+ * nothing has changed. Returns RP_NO_RESOURCE if memory runs out; a part of the report has then
+ * possibly been added. */
 RP_NODISCARD rp_status rp_runs_report(rp_runs *runs, const rp_run_report *report, double now_s,
                                       size_t *dropped, rp_error *err);
 
@@ -60,7 +60,7 @@ RP_NODISCARD rp_status rp_runs_report(rp_runs *runs, const rp_run_report *report
 size_t rp_run_report_work(const rp_run_report *report);
 
 /* Checks the names, counts and times of a report. rp_runs_report() makes the same checks.
- * RP_INVALID. */
+ * Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_run_report_check(const rp_run_report *report, rp_error *err);
 
 typedef struct rp_runs_info {
@@ -79,7 +79,7 @@ typedef struct rp_run_name {
 
 /* A copy of a run without its points. */
 typedef struct rp_run_view {
-    uint64_t id; /* identifies the run; ascending in the order in which runs began */
+    uint64_t id; /* identifies the run; a later run has a greater id */
     rp_run_name name;
     double started_s, seen_s; /* times of the first and the latest report */
     uint64_t last_number;     /* number of the latest point or episode; 0: none */
@@ -87,7 +87,7 @@ typedef struct rp_run_view {
     size_t actor_count;
     uint64_t episode; /* number of the latest episode; 0: none */
     size_t series_count;
-    rp_run_name series[RP_RUN_SERIES]; /* their names */
+    rp_run_name series[RP_RUN_SERIES]; /* the names of the series */
 } rp_run_view;
 
 /* Copies the run with the lowest id above `after`. Returns false if there is none. */
@@ -95,8 +95,8 @@ bool rp_runs_next(rp_runs *runs, uint64_t after, rp_run_view *out);
 /* Copies the run with this name. Returns false if there is none. */
 bool rp_runs_find(rp_runs *runs, rp_string name, rp_run_view *out);
 
-/* Copies the points of a series whose numbers are above `after`. Returns how many, or 0 if
- * there is no such run or series. */
+/* Copies the points of a series whose numbers are above `after`. Returns the number of points
+ * copied, or 0 if there is no such run or series. */
 size_t rp_runs_read_series(rp_runs *runs, uint64_t id, size_t series, uint64_t after,
                            rp_run_point out[RP_SERIES_POINTS + 1]);
 
@@ -106,7 +106,8 @@ typedef struct rp_run_row {
 } rp_run_row;
 
 /* Copies the points of all series whose numbers are above `after`, in the order of their
- * numbers: at most `capacity`, and at most RP_RUN_PAGE_ROWS. Returns how many. */
+ * numbers: at most `capacity`, and at most RP_RUN_PAGE_ROWS. Returns the number of points
+ * copied. */
 size_t rp_runs_read_rows(rp_runs *runs, uint64_t id, uint64_t after, rp_run_row *out,
                          size_t capacity);
 
@@ -116,7 +117,7 @@ typedef struct rp_actor_view {
     int64_t version, version_lag;
 } rp_actor_view;
 
-/* Copies the actors of a run. Returns how many. */
+/* Copies the actors of a run. Returns their number. */
 size_t rp_runs_read_actors(rp_runs *runs, uint64_t id, rp_actor_view out[RP_REPORT_ACTORS]);
 
 typedef struct rp_episode_view {
@@ -129,9 +130,10 @@ typedef struct rp_episode_view {
 bool rp_runs_read_episode(rp_runs *runs, uint64_t id, rp_episode_view *out);
 
 /* Save and load a run as an image, whose format is in run_image.c. rp_runs_save() appends the
- * image, or nothing if there is no such run. The run may change during the call. rp_runs_load()
- * adds the run of an image. Returns RP_EXISTS if there is a run with that name, RP_CORRUPT, or
- * RP_NO_RESOURCE if memory runs out or the run does not fit within the bounds. */
+ * image, or nothing if there is no such run. Other threads may add reports to the run during
+ * the call. rp_runs_load() adds the run of an image. Errors of rp_runs_load(): RP_EXISTS (there
+ * is a run with that name), RP_CORRUPT, RP_NO_RESOURCE (memory runs out, or the run does not
+ * fit within the bounds). */
 void rp_runs_save(rp_runs *runs, uint64_t id, rp_buf *out);
 RP_NODISCARD rp_status rp_runs_load(rp_runs *runs, const uint8_t *data, size_t size,
                                     rp_error *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The private parts of struct rp_runs (runs.h), for
+/* The private parts of struct rp_runs (runs.h has its rules, such as the thinning of series by
+ * `stride`), for
  *
  *   runs_report.c  reports, bounds and the check of the invariants
  *   runs_read.c    copies for readers
@@ -11,15 +12,16 @@
  *       RP_REPORT_ACTORS, and state_count * variable_count <= RP_EPISODE_NUMBERS;
  *   U2  runs are in ascending order of their ids. Names of runs, of the series of a run and of
  *       the actors of a run are unique, and are texts of 1 to RP_RUN_NAME_BYTES bytes;
- *   U3  in each series, count <= RP_SERIES_POINTS, stride is a power of two, and count is seen
- *       / stride, rounded up. Point i of the series arrived in it as number i * stride,
- *       counted from 0;
- *   U4  the numbers of the points of a series ascend, and newest.number is at least the last
- *       of them. These numbers and the number of the episode are at most last_number of the
- *       run, which is at most RP_RUN_LAST_NUMBER. Hence no number is used twice;
- *   U5  bytes is the sum of run->bytes over all runs; run->bytes is the memory of a run as
- *       measure() counts it;
- *   U6  bytes <= most_bytes. */
+ *   U3  a series keeps every stride-th of the `seen` points that have arrived in it, beginning
+ *       with the first. So count is seen / stride, rounded up. Also, count <= RP_SERIES_POINTS,
+ *       and stride is a power of two;
+ *   U4  rp_run_point.number ascends in each series, and newest.number is at least the number of
+ *       the last point that the series keeps. These numbers and the number of the episode are
+ *       at most last_number of the run, so a new point gets an unused number, last_number + 1.
+ *       last_number is at most RP_RUN_LAST_NUMBER;
+ *   U5  rp_runs.bytes is the sum of run->bytes over all runs; run->bytes is the memory of a run
+ *       as measure() in runs_report.c counts it;
+ *   U6  rp_runs.bytes <= most_bytes. */
 #ifndef RP_RUNS_RUNS_INSIDE_H
 #define RP_RUNS_RUNS_INSIDE_H
 
@@ -36,7 +38,8 @@ typedef struct rp_series {
     size_t count, capacity;
     uint64_t seen; /* number of points that have arrived */
     uint64_t stride;
-    rp_run_point newest; /* the point that arrived last */
+    rp_run_point newest; /* the point that arrived last, even if the series does not keep it in
+                            `points` */
 } rp_series;
 
 typedef struct rp_actor {
@@ -59,7 +62,7 @@ typedef struct rp_run {
     float *states;
     size_t state_count, variable_count;
     uint64_t episode; /* number of that episode; 0: none */
-    uint64_t bytes;   /* U5 */
+    uint64_t bytes;   /* see invariant U5 */
 } rp_run;
 
 struct rp_runs {
@@ -73,7 +76,7 @@ struct rp_runs {
     uint64_t dropped_runs, dropped_scalars, changes RP_GUARDED_BY(mu);
 };
 
-/* Return the run with this id or name, or NULL. */
+/* Return the run with this id or name, or NULL if there is none. */
 rp_run *rp_run_of_id(const rp_runs *runs, uint64_t id) RP_REQUIRES(runs->mu);
 rp_run *rp_run_of_name(const rp_runs *runs, rp_string name) RP_REQUIRES(runs->mu);
 
@@ -82,25 +85,26 @@ rp_run *rp_run_of_name(const rp_runs *runs, rp_string name) RP_REQUIRES(runs->mu
 rp_run *rp_run_add(rp_runs *runs, rp_string name, double now_s) RP_REQUIRES(runs->mu);
 void rp_run_drop(rp_runs *runs, rp_run *run) RP_REQUIRES(runs->mu);
 
-/* Adds a series without points. No series of the run may have this name. Returns NULL in the
- * cases of rp_run_add(). */
+/* Adds a series without points. No series of the run may have this name. Returns NULL for the
+ * same reasons as rp_run_add(). */
 rp_series *rp_run_add_series(rp_runs *runs, rp_run *run, rp_string name) RP_REQUIRES(runs->mu);
-/* Makes room for `capacity` points in a series. Returns false in the cases in which
+/* Makes room for `capacity` points in a series. Returns false for the reasons for which
  * rp_run_add() returns NULL. */
 bool rp_series_grow(rp_runs *runs, rp_run *run, rp_series *series, size_t capacity)
     RP_REQUIRES(runs->mu);
 
 /* The result of the next two functions. */
 typedef enum rp_run_room { RP_ROOM, RP_NO_ROOM, RP_NO_MEMORY } rp_run_room;
-/* Sets the entry of an actor in a run, or adds an entry. The search begins at index `*hint`,
- * which is then set to the index after the entry: reports mostly list actors in the same
- * order. */
+/* Sets the entry of an actor in a run, or adds an entry. The search begins at the index
+ * `*hint`, since reports mostly list the actors in the same order. Sets `*hint` to the index
+ * after the entry. */
 rp_run_room rp_run_set_actor(rp_runs *runs, rp_run *run, const rp_run_actor *actor,
                              double now_s, size_t *hint) RP_REQUIRES(runs->mu);
 rp_run_room rp_run_set_episode(rp_runs *runs, rp_run *run, const rp_run_episode *episode)
     RP_REQUIRES(runs->mu);
 
-/* Returns true if U1 to U5 hold for this run. */
+/* Returns true if the parts of the invariants U1 to U5 that concern a single run hold for this
+ * run. */
 bool rp_run_is_valid(const rp_run *run);
 
 /* Returns true if `name` is a text of 1 to RP_RUN_NAME_BYTES bytes. */

@@ -5,104 +5,117 @@
 
 #include "reprise/table.h"
 
-/* A limit on the bytes of samples that are drawn but not delivered, which many operations may
- * share. It is needed because no table counts the bytes of a drawn item that is removed from
- * its table. All functions are called under the lock of a table, on any thread. They must not
- * block or call the library. */
+/* A limit on the bytes of samples that are drawn but not delivered. Many operations may share
+ * one limit. Without it these bytes would have no bound, because no table counts the bytes of a
+ * drawn item that was removed from its table. The functions are called under the lock of a
+ * table, on any thread. They must not block or call the library. */
 typedef struct rp_draw_room rp_draw_room;
 struct rp_draw_room {
     /* Takes between `least` and `most` bytes. Returns the number taken, or 0 if fewer than
      * `least` are left. */
     size_t (*take)(rp_draw_room *room, size_t least, size_t most);
-    /* Gives back bytes that were taken. */ void (*give)(rp_draw_room *room, size_t bytes);
-    /* Returns about how many bytes can be taken. The table picks no more items than fit. */
+    /* Gives back bytes that were taken. */
+    void (*give)(rp_draw_room *room, size_t bytes);
+    /* Returns about how many bytes can be taken. The table picks no more items than this number
+     * permits. */
     size_t (*left)(const rp_draw_room *room);
 };
 
-/* An asynchronous operation. If it cannot complete at once, the table parks it and calls
- * on_done when it is complete. The caller must zero-initialise the struct and fill in the
- * fields before the results. The caller must hold a reference to the table. Until the operation
- * is complete, neither the struct nor the memory that it points to may be moved or freed. */
+/* An asynchronous operation. If it cannot complete at once, the table parks it (keeps it in a
+ * queue of waiting operations) and calls on_done when it is complete. The caller must
+ * zero-initialise the struct, and set those of the fields above `results` that the operation
+ * uses. The caller must hold a reference to the table. Until the operation is complete, neither
+ * the struct nor the memory that it points to may be moved or freed. */
 typedef struct rp_op rp_op;
 struct rp_op {
-    /* for an insert */
+    /* An insert: its items. `count` below is their number. */
     const rp_insert *items;
-    /* for a sample */
+    /* A sample: its options, and the array for the drawn items. */
     const rp_sample_options *options;
     rp_sample *samples;
-    /* NULL, or the limit against which the cost of each drawn item counts. If the limit is
-     * reached, the sample completes with the items drawn so far, perhaps fewer than at_least.
-     * If there are none, it fails with RP_NO_RESOURCE and sets `lacked_bytes`. */
+    /* The limit (see above) to which each drawn item adds its cost, or NULL. If the limit is
+     * reached, the sample completes with the items drawn so far, possibly fewer than at_least.
+     * If no item was drawn, the sample fails with RP_NO_RESOURCE and sets `lacked_bytes`. */
     rp_draw_room *room;
 
-    /* The deadline. With RP_NOW the operation does not wait for the rate limiter. A sample is
-     * still read from disk: if on_done is set, the operation is complete after the read;
-     * otherwise the call blocks for the read. */
+    /* The deadline. With RP_NOW the operation does not wait for the rate limiter. Drawn items
+     * whose data is on disk are read nevertheless. If on_done is set, a thread of the disk tier
+     * reads them and then calls on_done; otherwise the call blocks for the read. */
     int64_t until_ns;
-    /* Called once, with no lock held, if the operation was parked. The thread is the one whose
-     * call let the operation proceed, or the one that read the last of its samples from disk.
-     * May be called before rp_table_start_insert() or _sample() has returned. on_done may start
-     * other operations, but must not wait for one. Must be set unless until_ns is RP_NOW. */
+    /* Called once, with no lock held, if the call that started the operation returned false,
+     * unless rp_op_withdraw() returns true. The calling thread is the thread whose call let the
+     * operation proceed, or the thread that read the last of its samples from disk. The call
+     * can come before rp_table_start_insert() or rp_table_start_sample() has returned. on_done
+     * may start other operations, but must not wait for one. Must be set unless until_ns is
+     * RP_NOW. */
     void (*on_done)(rp_op *op);
     /* Called under the table's lock when an insert is parked, on the thread that started it.
      * Called again when some items of a parked insert have been inserted and the others wait.
-     * Then `done` is the number of items inserted so far, and the function may complete the
-     * operation by setting `count` to `done`. Never called after on_done. Must not block or
-     * call the library. May be NULL. */
+     * `done` is the number of items inserted so far. The function may complete the operation by
+     * setting `count` to `done`. Never called after on_done. Must not block or call the
+     * library. May be NULL. */
     void (*on_progress)(rp_op *op);
     void *user;
-    uint64_t client; /* id of the client that waits for the operation; 0: this process */
+    /* Id of the client that waits for the operation; 0: a thread of this process. */
+    uint64_t client;
     /* For an insert without a deadline: the caller's latest insert into this table that was
-     * parked, or NULL. While that insert is parked, this one waits behind it, outside the
-     * table's queue. Then this one enters the queue at the end. So a caller with many waiting
-     * inserts has one place in the queue, and its inserts stay in order. Each operation may
-     * have only one other behind it. The field is used until the call that starts the operation
-     * returns. */
+     * parked, or NULL. While the earlier insert is parked, the new insert waits behind it,
+     * outside the table's queue. When the earlier insert leaves the queue, the new insert
+     * enters the queue at the end. So a caller with many waiting inserts has only one place in
+     * the queue, and its inserts stay in order. At most one operation may wait behind another.
+     * The field is not used after the call that starts the operation has returned. */
     rp_op *after;
 
     /* results: set when the operation is complete */
-    size_t count; /* not a result: number of items of an insert. A sample uses options->count */
-    size_t done;  /* items inserted or drawn */
+    /* Not a result: number of items of an insert (a sample uses options->count). */
+    size_t count;
+    size_t done; /* items inserted or drawn */
     rp_status status;
     rp_error error;
     size_t refused;      /* if status is RP_INVALID: index of the item that caused it; else 0 */
     size_t held_bytes;   /* bytes taken from `room` for the samples. The caller must give them
                             back after it has released the samples */
     size_t lacked_bytes; /* if > 0, the operation ended because `room` had fewer bytes left */
-    uint64_t lsn; /* log sequence number of the last journal record that the operation wrote or
-                     depends on. The operation is durable when all records up to this one are
-                     (reprise/durable.h). 0: no journal, or nothing was done */
+    /* Log sequence number of the last journal record that the operation wrote or depends on.
+     * The operation is durable when all records up to this one are durable (reprise/durable.h).
+     * 0: the table has no journal, or nothing was done */
+    uint64_t lsn;
 
     /* private */
     rp_table *table;
     rp_op *prev, *next;
     int64_t started_ns;
     rp_op *ahead, *behind; /* while parked: the operations before and behind it (`after`) */
-    int64_t number;        /* its place in the queue; ascending */
-    size_t parked_at;      /* `done` when it was parked */
-    size_t turn_at;        /* `done` when it last went to the end of the queue */
-    uint64_t claimed;      /* disk space that the log reserves for the block being inserted */
-    size_t more_bytes;     /* part of held_bytes for items that are not drawn yet */
+    int64_t number;   /* number of its place in the queue; the numbers ascend along the queue */
+    size_t parked_at; /* `done` when it was parked */
+    size_t turn_at;   /* `done` when it last went to the end of the queue */
+    uint64_t claimed; /* bytes of disk space that the log has reserved for the block of items
+                         being inserted */
+    size_t more_bytes; /* the part of held_bytes that was taken in advance, for items that are
+                          not drawn yet */
     bool is_insert, parked, was_parked;
     bool waits_for_disk; /* the journal had no room for the next items */
 };
 
-/* Each of these functions starts an operation. Returns true if the operation is complete: then
- * op->status is set, and on_done is not called. Returns false if the operation is parked. */
+/* Each of these functions starts an operation. Returns true if the operation is complete:
+ * op->status is set, and on_done is not called. Returns false if the operation is parked or its
+ * samples are being read from disk: on_done is called later. */
 RP_NODISCARD bool rp_table_start_insert(rp_table *table, rp_op *op);
 RP_NODISCARD bool rp_table_start_sample(rp_table *table, rp_op *op);
 
-/* Cancels a parked operation. Returns true if this has completed the operation; then on_done is
- * not called. Its status is `status`, or RP_OK if a sample had drawn items. Returns false if
- * the operation was complete already, or on_done is about to be called. */
+/* Cancels a parked operation. Returns true if this call has completed the operation; on_done is
+ * then not called. The operation's status becomes `status`, or RP_OK if it is a sample that has
+ * drawn items. Returns false if on_done was called or is going to be called: the operation was
+ * complete already, or samples that it has drawn are being read from disk. */
 bool rp_op_withdraw(rp_op *op, rp_status status);
 
-/* Completes the parked operations of a table whose deadlines are not after `now_ns`, and calls
- * their on_done. Returns the earliest remaining deadline, or RP_FOREVER. */
+/* Completes the parked operations of a table whose deadlines are at or before `now_ns`, and
+ * calls their on_done. Returns the earliest remaining deadline, or RP_FOREVER if there is
+ * none. */
 int64_t rp_table_expire(rp_table *table, int64_t now_ns);
 
-/* As rp_table_waiting(). `clients` (may be NULL) also receives the client ids of the calls in
- * `out`. */
+/* Does the same as rp_table_waiting(), and also writes the client ids of the calls in `out` to
+ * `clients`, which may be NULL. */
 size_t rp_table_waiting_clients(rp_table *table, rp_waiting *out, uint64_t *clients,
                                 size_t capacity);
 

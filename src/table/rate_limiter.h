@@ -2,8 +2,8 @@
 /* The rate limiter of a table: decides whether an insert or a sample may proceed, so that the
  * ratio of samples to inserts stays near a target.
  *
- * A plain value: no lock, no clock, no pointer to its table. The table that embeds it holds the
- * lock, parks operations and resumes them. The formulas are in reprise/table_options.h.
+ * The struct has no lock, no clock and no pointer to its table. The table that embeds it locks
+ * it, makes operations wait, and resumes them. The formulas are in reprise/table_options.h.
  *
  * Invariants:
  *   R1  inserts, samples and deletes are >= 0, and deletes <= inserts;
@@ -17,9 +17,10 @@
 
 typedef struct rp_rate_limiter {
     rp_limiter_options options;
-    int64_t inserts, samples, deletes; /* numbers since creation or reset */
-    double carried;                    /* offset that RP_ALTER_RECENTER sets, a whole number */
-    double min_diff, max_diff;         /* R2 */
+    /* Numbers of operations since the creation or the last reset. */
+    int64_t inserts, samples, deletes;
+    double carried;            /* offset that RP_ALTER_RECENTER sets, a whole number */
+    double min_diff, max_diff; /* see invariant R2 */
 } rp_rate_limiter;
 
 /* Checks options. Returns RP_INVALID with the reason if a number is out of range, or if the
@@ -33,8 +34,9 @@ void rp_rate_limiter_init(rp_rate_limiter *rl, const rp_limiter_options *options
 void rp_rate_limiter_alter(rp_rate_limiter *rl, const rp_limiter_options *options);
 
 /* Sets `carried` so that the difference (rp_rate_limiter_diff()) is half-way between its
- * bounds. If the table has fewer than min_size items, the difference will be half-way when it
- * has min_size items. If a bound is infinite, sets `carried` to 0. */
+ * bounds. If the table has fewer than min_size items, chooses `carried` so that the difference
+ * will be half-way when the table has min_size items. If a bound is infinite, sets `carried` to
+ * 0. */
 void rp_rate_limiter_recenter(rp_rate_limiter *rl);
 
 /* Returns the difference: inserts * samples_per_insert - samples + carried. The limiter keeps
@@ -48,8 +50,8 @@ static inline double rp_rate_limiter_diff(const rp_rate_limiter *rl)
 /* Zeroes the counts and `carried`. */
 void rp_rate_limiter_reset(rp_rate_limiter *rl);
 
-/* The next two functions return true if `n` (>= 1) more inserts or samples may proceed. They
- * change nothing. */
+/* The next two functions return true if the limiter permits `n` (>= 1) more inserts or samples
+ * now. They change nothing. */
 static inline bool rp_rate_limiter_can_insert(const rp_rate_limiter *rl, int64_t n)
 {
     const rp_limiter_options *o = &rl->options;
@@ -70,7 +72,7 @@ static inline bool rp_rate_limiter_can_sample(const rp_rate_limiter *rl, int64_t
            rl->min_diff;
 }
 
-/* Returns how many samples may proceed now, at most `wanted`. */
+/* Returns how many samples the limiter permits now, at most `wanted`. */
 size_t rp_rate_limiter_samples_allowed(const rp_rate_limiter *rl, size_t wanted);
 
 /* Both functions write to `text` why the next insert or sample must wait, and what would let it

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slots hold the items of a table: one item in each slot. Slots have a fixed size and lie in
- * blocks of 16 KiB. A number identifies a slot.
+ * blocks of 16 KiB. Each slot has a number.
  *
  * A slot is free, live or retired. A live slot holds an item of the table. A retired slot holds
- * an item that was removed from the table, and whose trajectory has not been released yet. The
- * caller of rp_slots_reclaim() must release the trajectory, without the table's lock.
+ * an item that was removed from the table; its trajectory was not released yet. To reclaim a
+ * retired slot means to free it: rp_slots_reclaim() hands the trajectory to its caller, who
+ * must release it without the table's lock.
  *
  *   take: free or new -> live     retire: live -> retired     reclaim: retired -> free
  *
@@ -16,17 +17,19 @@
  *       first_uncounted is one of them, or RP_SLOT_NONE.
  *
  * Code that changes a slot must get it from rp_slots_change(), which marks the slot's block as
- * changed. While a cut is open (snapshot/cut.h), a copy of each block is saved before the
- * block's first change:
- *   C1  a block that was in use at the cut is saved, or has not changed since;
+ * changed. A cut (snapshot/cut.h) is a copy of the table's state at one instant, which is read
+ * while the table stays in use. While a cut is open, each block is saved (copied) before its
+ * first change:
+ *   C1  a block that was in use when the cut was taken is saved, or has not changed since then;
  *   C2  if an item that was live at the cut has been reclaimed, its block is saved, and the cut
  *       keeps the references to its trajectory (`kept`);
  *   C3  after the cut has released a block, C1 and C2 no longer apply to it: the block is not
  *       saved, and the cut keeps no references for it.
  *
  * Retired slots are reclaimed in the order in which they were retired, and the slot reclaimed
- * last is taken first. So slot numbers depend only on the sequence of operations, and not on
- * when trajectories are released (rp_table_reclaim_locked()). */
+ * last is taken first. rp_table_reclaim_locked() reclaims all retired slots before an operation
+ * takes slots. So slot numbers depend only on the sequence of operations, and not on when
+ * trajectories are released. */
 #ifndef RP_TABLE_SLOTS_H
 #define RP_TABLE_SLOTS_H
 
@@ -47,8 +50,8 @@ typedef struct rp_slot {
     double priority;
     rp_trajectory *trajectory;
     int64_t inserted_at_ns;
-    uint64_t turn;          /* value of the table's next_turn when the priority was set */
-    uint64_t sequence : 56; /* value of rp_slots.next_sequence when the item was inserted */
+    uint64_t turn;          /* value of rp_table.next_turn when the priority was last set */
+    uint64_t sequence : 56; /* the value of rp_slots.next_sequence when the item was inserted */
     uint64_t state : 8;     /* rp_slot_state */
     int32_t times_sampled;
     uint32_t tag;  /* tag of the key in the table's map */
@@ -77,24 +80,25 @@ typedef struct rp_slab {
     size_t block_count;
 } rp_slab;
 
-/* The copies that an open cut needs. All memory is allocated before the cut is opened, but its
- * pages are populated on demand. Copies are stored in the order in which they are made, so that
- * another thread can populate pages in advance. The struct is written under the table's lock.
- * After reading `saved` with acquire, a thread may read the copy without the lock. */
+/* The copies that an open cut needs. All memory is allocated before the cut is opened, but the
+ * system provides its pages only when they are first written. Copies are stored in the order in
+ * which they are made, so that another thread can write to the next pages in advance. The
+ * struct is changed under the table's lock. A thread that has read the entry of a block in
+ * `saved` with acquire order may read the block's copy without the lock. */
 typedef struct rp_slots_cut {
     size_t block_count;     /* blocks in use at the cut */
-    uint64_t next_sequence; /* value at the cut. Items with a lower sequence were in the table
-                               then */
+    uint64_t next_sequence; /* the value when the cut was taken. Items with a lower sequence
+                               were inserted before */
     rp_slot *copies;        /* copies of the saved blocks */
     uint32_t *kept; /* for each slot of `copies`: number of references to the trajectory of an
-                       item that has been reclaimed since the cut (C2), or 0 */
+                       item that has been reclaimed since the cut (invariant C2), or 0 */
     atomic_uint *saved;       /* for each block: the index of its copy + 1, or 0 */
-    uint8_t *done;            /* for each block: whether it has been released (C3) */
+    uint8_t *done;            /* for each block: 1 if the cut has released it (invariant C3) */
     atomic_size_t copy_count; /* number of copied blocks */
 } rp_slots_cut;
 
-/* Returns the index in `copies` of the first slot of a block, or RP_NOT_SAVED. After it, the
- * caller may read the copy without the lock. */
+/* Returns the index in `copies` of the first slot of a block's copy, or RP_NOT_SAVED if the
+ * block was not copied. The caller may then read the copy without the lock. */
 #define RP_NOT_SAVED SIZE_MAX
 static inline size_t rp_slots_copy_of(const rp_slots_cut *cut, size_t block)
 {
@@ -113,20 +117,20 @@ typedef struct rp_slots {
     rp_slab slabs[RP_MAX_SLABS];
     size_t slab_count;
     size_t capacity; /* slots that have memory */
-    size_t used;     /* S1 */
+    size_t used;     /* slots that were ever taken (invariant S1) */
     size_t live;
     size_t retired;
     uint32_t first_free, first_retired, last_retired;
-    uint32_t first_uncounted; /* first retired slot whose item the account (account.h) still
-                                 counts */
+    uint32_t first_uncounted; /* first retired slot whose item the table's account (account.h)
+                                 still counts; RP_SLOT_NONE: there is none */
     uint64_t next_sequence;
     /* At index n % RP_RECENT_SLOTS: the slot of the item with sequence n, if that item was
      * inserted since the table was made. */
     uint32_t recent[RP_RECENT_SLOTS];
-    uint8_t *marks;    /* for each block: 1 if it has changed since the open cut. If no cut is
-                          open: since the last cut that was kept (rp_cut_free()) */
+    uint8_t *marks; /* for each block: 1 if the block has changed since the open cut was taken.
+                       If no cut is open: since the last cut that was kept (rp_cut_free()) */
     size_t mark_room;  /* >= the number of blocks */
-    rp_slots_cut *cut; /* the open cut, borrowed; or NULL */
+    rp_slots_cut *cut; /* the open cut, borrowed; NULL if there is none */
     rp_allocator alloc;
 } rp_slots;
 
@@ -159,15 +163,15 @@ static inline rp_slot *rp_slots_change(rp_slots *s, uint32_t slot)
     return rp_slots_at(s, slot);
 }
 
-/* Makes room for taking `more` slots. May make more room: up to `most` slots in total, or an
- * eighth more than needed. On RP_NO_RESOURCE nothing is lost. */
+/* Makes room for taking `more` slots. Possibly makes room for more: up to `most` slots in
+ * total, or an eighth more than needed. On RP_NO_RESOURCE the slots are unchanged. */
 RP_NODISCARD rp_status rp_slots_reserve(rp_slots *s, size_t more, size_t most);
 
-/* Adds exactly `count` (>= 1) blocks in one slab. On RP_NO_RESOURCE nothing is lost. */
+/* Adds exactly `count` (>= 1) blocks in one slab. On RP_NO_RESOURCE the slots are unchanged. */
 RP_NODISCARD rp_status rp_slots_add_blocks(rp_slots *s, size_t count);
 
-/* Takes a slot for an item: the free slot that was reclaimed last, or a new one. There must be
- * room (rp_slots_reserve()). */
+/* Takes a slot for an item: the free slot that was reclaimed last, or a new one. The caller
+ * must have made room with rp_slots_reserve(). */
 static inline uint32_t rp_slots_take(rp_slots *s)
 {
     uint32_t slot = s->first_free;
@@ -205,16 +209,16 @@ static inline void rp_slots_retire(rp_slots *s, uint32_t slot)
 }
 
 /* Frees up to `count` retired slots, oldest first. Moves the references of each slot to an
- * entry of `out`, and returns the number of entries. If an open cut may still read the item,
- * its references go to the cut instead (C2). */
+ * entry of `out`, and returns the number of entries. If an open cut can still read the item,
+ * its references go to the cut instead (invariant C2). */
 size_t rp_slots_reclaim(rp_slots *s, rp_retired *out, size_t count);
 
-/* Releases a block of an open cut (C3). For each slot of the block, moves the references that
- * the cut kept to an entry of `out`. Returns the number of entries. */
+/* Releases a block of an open cut (invariant C3). For each slot of the block, moves the
+ * references that the cut kept to an entry of `out`. Returns the number of entries. */
 size_t rp_slots_release_block(rp_slots_cut *cut, size_t block,
                               rp_retired out[RP_SLOTS_PER_BLOCK]);
 
-/* Returns true if S1 to S4 hold, and C1 to C3 as far as they can be tested. */
+/* Returns true if the invariants S1 to S4 hold, and C1 to C3 as far as they can be tested. */
 bool rp_slots_check(const rp_slots *s);
 
 #endif

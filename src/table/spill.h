@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The interface between tables and a disk tier (durable/tier/tier.h), which keeps chunks on
- * disk that do not fit into memory. The tables report chunks that enter and leave them, and ask
- * for room in memory. The tier reads the chunks of samples into memory before the samples are
- * delivered. Without a tier this costs a branch. */
+ * disk that do not fit into memory. A chunk is a block of encoded steps, to which the items of
+ * tables refer. The tables report to the tier which chunks enter and leave them, and ask the
+ * tier for room in memory. The tier reads the chunks of samples into memory before the samples
+ * are delivered. If there is no tier, this interface costs a branch. */
 #ifndef RP_TABLE_SPILL_H
 #define RP_TABLE_SPILL_H
 
@@ -17,9 +18,9 @@ typedef struct rp_sample_load {
     rp_sample *samples; /* each trajectory is replaced by one with the same columns and bytes
                            whose chunks are in memory. NULL stays NULL */
     size_t count;
-    size_t max_bytes; /* bound on the bytes of the chunks to read and of the memory to keep
-                         track of all chunks; 0: no bound. A larger load reads nothing and fails
-                         with RP_NO_RESOURCE */
+    size_t max_bytes; /* bound on the sum of two sizes: the bytes of the chunks to read, and the
+                         memory to keep track of all chunks; 0: no bound. A load beyond the
+                         bound reads nothing and fails with RP_NO_RESOURCE */
     void (*on_done)(struct rp_sample_load *load); /* called on a thread of the tier, with no
                                                      lock held; must not wait */
     void *user;
@@ -31,23 +32,25 @@ typedef struct rp_sample_load {
 
 typedef struct rp_spill rp_spill;
 struct rp_spill {
-    /* Reports chunks that have got their first holder (a table that refers to them:
-     * chunk/holders.h) or lost their last one. Their holders may have changed again meanwhile,
-     * so the tier tests whether a chunk has holders. Called under the lock of the table that
-     * changed, before the table drops its references; cannot fail. Only chunks whose bytes can
-     * go to disk are reported. With `count` 0, reports only that `small` has changed and
-     * `resident` is over three quarters of `limit`. */
+    /* Reports chunks that have got their first holder (a table that refers to the chunk,
+     * chunk/holders.h) or lost their last holder. By the time of the call, another thread has
+     * possibly changed the holders again, so the tier tests whether a chunk has holders. Called
+     * under the lock of the table that changed, before the table drops its references; cannot
+     * fail. Only chunks whose bytes can go to disk are reported. A call with `count` 0 reports
+     * no chunk, only that `small` has changed while `resident` is over three quarters of
+     * `limit`. */
     void (*moved)(rp_spill *spill, rp_chunk *const *chunks, size_t count);
-    /* Reports that an insert waits until `bytes` more fit into memory. When they fit, or at the
-     * latest after a while, the tier makes the tables retry their waiting inserts. If the
-     * insert still does not fit, make_room is called again. Called under the lock of the table.
-     */
+    /* Reports that an insert waits until `bytes` more fit into memory. When they fit, or after
+     * some time even if they do not, the tier makes the tables retry their waiting inserts. If
+     * the insert still does not fit, make_room is called again. Called under the lock of the
+     * table. */
     void (*make_room)(rp_spill *spill, uint64_t bytes);
-    /* Starts a load. Returns true if nothing has to be read: then the load is complete, and
+    /* Starts a load. Returns true if nothing has to be read: the load is then complete, and
      * on_done is not called. */
     bool (*start_load)(rp_spill *spill, rp_sample_load *load);
-    uint64_t limit;                /* bound on `resident`; constant */
-    atomic_uint_fast64_t resident; /* bytes of tables in memory */
+    uint64_t limit; /* bound on `resident`; constant */
+    /* Bytes of the tables' items and chunks that are in memory. */
+    atomic_uint_fast64_t resident;
     atomic_uint_fast64_t small; /* the part of `resident` that never goes to disk: items, chunk
                                    headers and small chunks */
     atomic_bool is_failing;     /* the disk cannot be written */
@@ -57,22 +60,22 @@ struct rp_spill {
 RP_NODISCARD rp_status rp_spill_load(rp_spill *spill, rp_sample *samples, size_t count,
                                      rp_error *err);
 
-/* Reads the samples of a completed operation into memory, if there is a tier. If reading fails,
- * releases the samples and fails the operation. Returns true if there is nothing more to read.
- * If it returns false, a thread of the tier reads the samples and then calls op->on_done. That
- * may happen before this function returns, so the caller must not use the operation any more.
- * Must not be called under a lock. */
+/* Reads the samples of a completed operation (op.h) into memory, if there is a tier. If reading
+ * fails, releases the samples and fails the operation. Returns true if there is nothing more to
+ * read. If it returns false, a thread of the tier reads the samples and then calls op->on_done.
+ * Since on_done is possibly called before this function returns, the caller must not use the
+ * operation any more. Must not be called under a lock. */
 bool rp_op_load(rp_op *op);
 
 /* Looks items up by key, which does not count as sampling. out[i] is the item with the key
  * keys[i]. If there is none, its trajectory is NULL. probability and weight are 0. The caller
- * must release the results with rp_samples_release(). RP_CANCELLED if the table is closed: then
- * there is nothing to release. */
+ * must release the results with rp_samples_release(). Returns RP_CANCELLED if the table is
+ * closed; there is then nothing to release. */
 RP_NODISCARD rp_status rp_table_peek(rp_table *table, const uint64_t *keys, size_t count,
                                      rp_sample *out, size_t *found, rp_error *err);
 
-/* As rp_table_peek(), but reads nothing from disk: the caller must then call
- * rp_table_start_load(). */
+/* Like rp_table_peek(), but reads nothing from disk. The caller must call rp_table_start_load()
+ * before it uses the data of the items. */
 RP_NODISCARD rp_status rp_table_peek_unread(rp_table *table, const uint64_t *keys, size_t count,
                                             rp_sample *out, size_t *found, rp_error *err);
 /* Reads samples of a table into memory and waits until they are read. On failure the samples

@@ -12,8 +12,8 @@ enum { RP_SURVEY_ITEMS = 1024, RP_SURVEY_RECENT = 16 };
 typedef struct rp_surveyed {
     uint64_t key;
     double priority;
-    double probability; /* of picking the item in one draw; NaN if the sampler does not draw at
-                           random */
+    double probability; /* the probability that one draw of the sampler picks the item; NaN if
+                           the sampler does not draw at random */
     int64_t inserted_at_ns; /* wall clock */
     uint64_t sequence;      /* increases with each insert */
     int64_t length;         /* in `recent`: rows of the item's longest column. In `items`: 0 */
@@ -23,10 +23,11 @@ typedef struct rp_surveyed {
 typedef struct rp_survey {
     int64_t wall_ns; /* time of the survey */
     int64_t table_size;
-    size_t count; /* entries in `items`. A table that has never had more than 4 *
-                     RP_SURVEY_ITEMS items is read in full: `count` is the smaller of its size
-                     and RP_SURVEY_ITEMS. Of any other table, 4 * RP_SURVEY_ITEMS random slots
-                     are read: if most slots are free, they have fewer items, or none */
+    size_t count; /* number of entries in `items`. A table that has never had more than 4 *
+                     RP_SURVEY_ITEMS items at a time is read in full: `count` is the smaller of
+                     its size and RP_SURVEY_ITEMS. Of a larger table, the survey reads up to 4 *
+                     RP_SURVEY_ITEMS random slots (slots.h), until it has RP_SURVEY_ITEMS items.
+                     If most slots are free, `count` is smaller, possibly 0 */
     size_t recent_count;
     rp_surveyed items[RP_SURVEY_ITEMS]; /* randomly chosen, each item equally likely; if random
                                            slots are read, an item may occur twice */
@@ -34,15 +35,15 @@ typedef struct rp_survey {
 } rp_survey;
 
 /* Makes a survey. Acquires the table's lock for 64 slots at a time, so that other threads wait
- * for a few microseconds at most. The table may change in between. `recent` has the newest
- * items that were inserted since the table was made in this process. If they are fewer than
- * RP_SURVEY_RECENT, for example after a load from disk, the newest of the chosen items fill it
- * up. Any thread. */
+ * for a few microseconds at most. So it is possible that the table changes during the survey.
+ * `recent` has the newest items that were inserted since the table was made in this process. If
+ * there are fewer than RP_SURVEY_RECENT such items, for example after a load from disk, the
+ * newest items of `items` fill the rest of `recent`. Any thread may call this. */
 void rp_table_survey(rp_table *table, uint64_t seed, rp_survey *out);
 
 /* Returns the median age of a table's items by the wall clock, in nanoseconds. If the table has
  * more than 64 slots, uses the items in 64 random slots. Returns -1 if it finds no item.
- * Acquires the table's lock once, for a short time. Any thread. */
+ * Acquires the table's lock once, for a short time. Any thread may call this. */
 int64_t rp_table_median_age_ns(rp_table *table, uint64_t seed);
 
 #endif

@@ -3,13 +3,14 @@
  * take effect. log_record.h defines the records.
  *
  * A table with a log appends a record for every change, under the table's lock. With the
- * record, rp_table_redo() can repeat the change bit by bit. A redo does not ask the rate
- * limiter, which allowed the change when it was first made. For a table without a log, logging
- * costs a branch.
+ * record, rp_table_redo() can repeat the change exactly, to the last bit. A redo does not ask
+ * the rate limiter, which permitted the change when it was first made. For a table without a
+ * log, logging costs only a branch.
  *
- * An atomic extension sets priorities between two records, never within one. For this, a table
- * with a log delivers events only when no change is half made, and after it has logged the
- * changes that caused the events. */
+ * An atomic extension (reprise/extension.h) gets events about changes and possibly sets
+ * priorities in response. The record of such a priority must stand between the records of two
+ * changes. So a table with a log delivers events only when no change is half made, and after it
+ * has logged the changes that caused the events. */
 #ifndef RP_TABLE_TABLE_LOG_H
 #define RP_TABLE_TABLE_LOG_H
 
@@ -24,22 +25,23 @@ void rp_table_set_log(rp_table *t, rp_table_log *log) RP_EXCLUDES(t->mu);
 /* Retries the table's parked operations. */
 void rp_table_retry_parked(rp_table *t) RP_EXCLUDES(t->mu);
 
-/* Repeats a logged change, without events for extensions. The table must have no log and no
- * other users, must not be closed and must have no parked operations. If it was restored from a
- * cut (cut.h), the cut must have had no retired slots. RP_CORRUPT (the record is impossible in
- * this state; the error text says why), RP_NO_RESOURCE. After an error the table is consistent
- * but in an intermediate state, and the caller must discard it. */
+/* Repeats a logged change, without events for extensions. The table must have no log, no other
+ * users and no parked operations, and must not be closed. If the table was restored from a cut
+ * (snapshot/cut.h), the cut must have had no retired slots (slots.h). Errors: RP_CORRUPT (the
+ * record is impossible in this state; the error text says why), RP_NO_RESOURCE. After an error
+ * the table is consistent but in an intermediate state, and the caller must discard it. */
 RP_NODISCARD rp_status rp_table_redo(rp_table *t, const rp_log_record *change, rp_error *err)
     RP_EXCLUDES(t->mu);
-/* Reclaims retired slots, as the original table did. Must be called after the redo of the last
+/* Reclaims the retired slots that are left. Must be called after the redo of the last
  * record. */
 void rp_table_redo_end(rp_table *t) RP_EXCLUDES(t->mu);
 
 /* Variants of the public calls that do not wait until the change is durable.
  *
- * They are for event loops, together with operations (table/op.h). Each call writes to `*lsn`,
- * even on failure, the LSN of the table's last record at the end of the call, or 0 without a
- * log. The event loop sends its response when all records up to `*lsn` are durable. */
+ * They are for event loops, together with operations (table/op.h). Each call writes an LSN (log
+ * sequence number) to `*lsn`, even on failure: that of the table's last record at the end of
+ * the call, or 0 if the table has no log. The event loop sends its response when all records up
+ * to `*lsn` are durable. */
 
 RP_NODISCARD rp_status rp_table_insert_logged(rp_table *t, const rp_insert *items, size_t count,
                                               rp_wait wait, size_t *inserted, uint64_t *lsn,
@@ -48,7 +50,8 @@ RP_NODISCARD rp_status rp_table_update_logged(rp_table *t, const rp_update *upda
                                               size_t count, size_t *found, uint64_t *lsn,
                                               rp_error *err);
 /* Checks all updates and changes nothing. It is for a caller that passes the updates to
- * rp_table_update_logged() in pieces; that function checks each piece only. RP_INVALID. */
+ * rp_table_update_logged() in pieces, since that function checks only one piece at a time.
+ * Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_table_check_updates(const rp_table *t, const rp_update *updates,
                                               size_t count, rp_error *err);
 RP_NODISCARD rp_status rp_table_delete_logged(rp_table *t, const uint64_t *keys, size_t count,
@@ -58,14 +61,16 @@ RP_NODISCARD rp_status rp_table_trim_logged(rp_table *t, size_t *removed, uint64
 RP_NODISCARD rp_status rp_table_reset_logged(rp_table *t, uint64_t *lsn, rp_error *err);
 RP_NODISCARD rp_status rp_table_alter_logged(rp_table *t, const rp_table_alteration *change,
                                              uint64_t *lsn, rp_error *err);
-/* The state of a change of a table's options in steps, each of which evicts at most a block of
- * items. The caller initialises it with the change, and then calls rp_table_alter_step() until
- * is_done is set or a step fails. To stop before that, the caller must call
- * rp_table_alter_give_up(), which restores bounds that were only lowered in part. */
+/* The state of a change of a table's options, which is made in steps. Each step evicts at most
+ * one block of items. The caller sets `change`, zeroes the other fields, and calls
+ * rp_table_alter_step() until is_done is set or a step fails. To stop earlier, the caller must
+ * call rp_table_alter_give_up(), which restores the bounds that the steps have lowered so
+ * far. */
 typedef struct rp_altering {
     rp_table_alteration change;
     bool has_begun, is_done;
-    int64_t max_size, lowered_size; /* before the first step, and as last lowered by a step */
+    int64_t max_size, lowered_size; /* the bound before the first step, and the bound that the
+                                       last step has set */
     uint64_t max_bytes, lowered_bytes;
 } rp_altering;
 RP_NODISCARD rp_status rp_table_alter_step(rp_table *t, rp_altering *altering, uint64_t *lsn,
@@ -74,18 +79,19 @@ void rp_table_alter_give_up(rp_table *t, rp_altering *altering);
 RP_NODISCARD rp_status rp_table_set_paused_logged(rp_table *t, uint32_t sides, bool paused,
                                                   uint64_t *lsn, rp_error *err);
 
-/* For calls that block, before they change the table. If the backlog of the log is at its
- * bound, waits until the log has written it. A call with many keys waits before each piece of
- * its keys, so on failure the items of earlier pieces may be changed already. RP_UNAVAILABLE
- * (the journal cannot write). */
+/* Calls that block use this before they change the table. If the backlog of the log (records
+ * that are not written yet) is at its bound, waits until the log has written it. A call with
+ * many keys waits before each piece of its keys, so when it fails, items of earlier pieces are
+ * possibly changed already. Errors: RP_UNAVAILABLE (the journal cannot write). */
 RP_NODISCARD rp_status rp_table_wait_for_log(rp_table *t, rp_error *err) RP_EXCLUDES(t->mu);
 /* Waits until the record `lsn` is durable. Returns at once if `lsn` is 0 or the table has no
- * log. With RP_NOW it still waits for the disk. `st` is the status of the caller's operation so
- * far; if it is not RP_OK, it is returned unchanged. */
+ * log. It waits for the disk even if `wait` has the deadline RP_NOW. `st` is the status of the
+ * caller's operation so far; if it is not RP_OK, it is returned unchanged. */
 RP_NODISCARD rp_status rp_table_wait_durable(rp_table *t, rp_status st, uint64_t lsn,
                                              rp_wait wait, rp_error *err) RP_EXCLUDES(t->mu);
 
-/* Returns the log, or NULL. Without the table's lock the result may be out of date. */
+/* Returns the log, or NULL if there is none. A caller that does not hold the table's lock can
+ * get an outdated result. */
 static inline rp_table_log *rp_table_log_of(const rp_table *t)
 {
     /* Acquire: the log was initialised before it was set. */
@@ -100,18 +106,19 @@ static inline bool rp_log_buffer_is_empty(const rp_log_buffer *b)
 }
 #endif
 
-/* Flushes the buffer and appends a record. The table must have a log. */
+/* Flushes the table's log buffer (log_record.h), and then appends a record to the log. The
+ * table must have a log. */
 void rp_log_locked(rp_table *t, const rp_log_record *change) RP_REQUIRES(t->mu);
-/* Flushes the buffer: appends records for the changes in it. */
+/* Flushes the log buffer: appends records of the changes in the buffer to the log. */
 void rp_log_flush_locked(rp_table *t) RP_REQUIRES(t->mu);
-/* Adds an insert to the buffer. If `trajectory` is NULL, the key existed, and the insert has
- * only set the priority. */
+/* Adds an insert to the log buffer. If `trajectory` is NULL, the key existed, and the insert
+ * has only set the priority. */
 void rp_log_add_inserted_locked(rp_table *t, const rp_insert *item, double priority,
                                 rp_trajectory *trajectory) RP_REQUIRES(t->mu);
-/* Adds a priority that an extension has set to the buffer. */
+/* Adds an update by an extension, the new priority of a key, to the log buffer. */
 void rp_log_add_update_locked(rp_table *t, uint64_t key, double priority) RP_REQUIRES(t->mu);
 
-/* Begins a block of inserts, with the wall clock time of the block. */
+/* Begins a block of inserts, all of which get the wall clock time `wall_ns`. */
 static inline void rp_log_begin_inserts_locked(rp_table *t, int64_t wall_ns) RP_REQUIRES(t->mu);
 static inline void rp_log_begin_inserts_locked(rp_table *t, int64_t wall_ns)
 {
@@ -119,21 +126,22 @@ static inline void rp_log_begin_inserts_locked(rp_table *t, int64_t wall_ns)
     t->log_buffer.wall_ns = wall_ns;
     t->log_buffer.dead = t->slots.retired;
 }
-/* Adds an eviction, other than one because of max_size, to the buffer. */
+/* Adds an eviction to the log buffer. Not called for an eviction because of max_size. */
 static inline void rp_log_add_evicted_locked(rp_table *t) RP_REQUIRES(t->mu);
 static inline void rp_log_add_evicted_locked(rp_table *t)
 {
     if (rp_table_log_of(t) != NULL) t->log_buffer.evicted++;
 }
-/* Adds a draw of a single item to the buffer. */
+/* Adds one draw to the log buffer. */
 static inline void rp_log_add_drawn_locked(rp_table *t) RP_REQUIRES(t->mu);
 static inline void rp_log_add_drawn_locked(rp_table *t)
 {
     if (rp_table_log_of(t) != NULL) t->log_buffer.drawn++;
 }
 
-/* Returns false if the next change might fill the buffer of events for atomic extensions. A
- * full buffer would be delivered at once, while the change is half made. */
+/* Returns false if the events of the next change possibly do not fit into the buffer of events
+ * for atomic extensions. A full buffer would be delivered at once, while the change is half
+ * made. */
 static inline bool rp_log_has_room_locked(const rp_table *t) RP_REQUIRES(t->mu);
 static inline bool rp_log_has_room_locked(const rp_table *t)
 {
@@ -143,15 +151,15 @@ static inline bool rp_log_has_room_locked(const rp_table *t)
            t->events.atomic_count + EVENTS_OF_AN_ITEM <= RP_EVENTS_AT_ONCE;
 }
 
-/* Makes room for the events of the next change by delivering the buffered ones. Must be called
- * between two changes. */
+/* Makes room for the events of the next change by delivering the buffered events. Must be
+ * called between two changes. */
 static inline void rp_log_make_room_locked(rp_table *t) RP_REQUIRES(t->mu);
 static inline void rp_log_make_room_locked(rp_table *t)
 {
     if (!rp_log_has_room_locked(t)) rp_events_flush_locked(t);
 }
 
-/* The parts of rp_table_redo(), by kind of record. RP_CORRUPT, RP_NO_RESOURCE. */
+/* The parts of rp_table_redo(), by kind of record. Errors: RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_sample_redo_locked(rp_table *t, const rp_log_record *change,
                                              rp_error *err) RP_REQUIRES(t->mu);
 RP_NODISCARD rp_status rp_update_redo_locked(rp_table *t, const rp_log_record *change,

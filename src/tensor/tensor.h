@@ -9,13 +9,15 @@
 /* Returns true for the eight plain integer types, to which delta encoding applies. */
 bool rp_dtype_is_integer(rp_dtype dtype);
 
-/* Writes that `dtype` is none of rp_dtype, after `what`, which names the column. Returns
- * RP_INVALID. */
+/* Writes an error text that begins with `what`, the name of the column, and says that `dtype`
+ * is not one of rp_dtype. Returns RP_INVALID. */
 rp_status rp_refuse_dtype(const char *what, rp_dtype dtype, rp_error *err);
-/* Writes that a rank is not in [0, most], after `what`. Returns RP_INVALID. */
+/* Writes an error text that begins with `what` and says that `rank` is not in [0, most].
+ * Returns RP_INVALID. */
 rp_status rp_refuse_rank(const char *what, int32_t rank, int32_t most, rp_error *err);
 
-/* Returns the number of bytes of memory that a signature takes; 0 for NULL. */
+/* Returns the number of bytes of memory that a signature takes. Returns 0 if `signature` is
+ * NULL. */
 size_t rp_signature_bytes(const rp_signature *signature);
 
 #endif

@@ -3,7 +3,10 @@
  *
  * Appending returns no status. When an allocation fails, the buffer sets `bad`, keeps its
  * contents and ignores later appends, so that a caller checks `bad` once, at the end. The
- * buffer also becomes bad when an append would exceed `most`. A plain value, not thread-safe.
+ * buffer also becomes bad when its capacity would have to grow beyond `most`. If the capacity
+ * is already above `most`, the bound has no effect, so a caller must set `most` before the
+ * first append. Not thread-safe. A copy of the struct shares the memory, so only one copy may
+ * be used.
  *
  * Invariants:
  *   B1  size <= capacity;
@@ -19,9 +22,9 @@
 typedef struct rp_buf {
     uint8_t *data;
     size_t size, capacity;
-    size_t most; /* the largest size in bytes; 0: no bound */
-    bool bad;    /* an allocation failed, or an append would have exceeded `most` */
-    bool full;   /* an append would have exceeded `most` */
+    size_t most; /* the largest capacity in bytes; 0: no bound */
+    bool bad;    /* an allocation failed, or the capacity would have grown beyond `most` */
+    bool full;   /* the capacity would have grown beyond `most` */
     const rp_allocator *alloc;
 } rp_buf;
 
@@ -38,8 +41,11 @@ static inline void rp_buf_clear(rp_buf *buf)
     buf->bad = buf->full = false;
 }
 
-/* Makes room for `more` bytes and returns the address of the first. Returns NULL if there is no
- * memory, or if the buffer is already bad. */
+/* Both functions make room for `more` (>= 1) bytes after the first `size` bytes, and return the
+ * address of this room. They do not change `size`: the caller writes the bytes and adds their
+ * number. Return NULL, and the buffer is bad, if it was bad before, if memory runs out, or if
+ * `most` would be exceeded. rp_buf_reserve() is for all callers; it calls rp_buf_grow() if the
+ * capacity is too small. */
 uint8_t *rp_buf_grow(rp_buf *buf, size_t more);
 static inline uint8_t *rp_buf_reserve(rp_buf *buf, size_t more)
 {
@@ -50,7 +56,8 @@ static inline uint8_t *rp_buf_reserve(rp_buf *buf, size_t more)
 }
 
 void rp_buf_append(rp_buf *buf, const void *data, size_t size);
-void rp_buf_text(rp_buf *buf, const char *text); /* without the terminating zero */
+/* Appends `text` without the terminating zero. */
+void rp_buf_text(rp_buf *buf, const char *text);
 void rp_buf_format(rp_buf *buf, const char *format, ...) RP_PRINTF(2, 3);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system's clocks and random seeds. Only blocking waits and the store use these functions.
- * Options of the store can replace them. */
+/* The system's clocks and random seeds. A store uses rp_wall_ns() and rp_system_seed() unless
+ * its options have another clock and a seed. */
 #ifndef RP_UTIL_CLOCK_H
 #define RP_UTIL_CLOCK_H
 

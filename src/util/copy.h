@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* memcpy() with non-temporal stores: the destination is not read into the caches and evicts no
- * other lines. On processors without such stores it is a plain memcpy(). Faster than memcpy()
- * only for copies of several kilobytes or more, in calls that together write more bytes than a
- * core's private cache holds. */
+ * other lines. On processors without such stores it is a plain memcpy(). It is faster than
+ * memcpy() only if each copy has several kilobytes or more, and if all copies together have
+ * more bytes than the private cache of a core holds. */
 #ifndef RP_UTIL_COPY_H
 #define RP_UTIL_COPY_H
 

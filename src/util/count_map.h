@@ -14,7 +14,7 @@
 typedef struct rp_count {
     uint64_t key;
     uint32_t n;         /* the count; 0: the entry is free */
-    uint32_t next_free; /* in a free entry: the next one, or RP_MAP_NONE */
+    uint32_t next_free; /* in a free entry: the next free entry, or RP_MAP_NONE */
 } rp_count;
 
 typedef struct rp_count_map {
@@ -23,8 +23,9 @@ typedef struct rp_count_map {
     size_t capacity;
     size_t used; /* entries from this index on have never been used */
     uint32_t first_free;
-    /* Hints: the entries of the last add and of the last sub. The next call mostly has the same
-     * key. By now an entry may be free, or have another key. */
+    /* Hints: the entries of the last rp_count_map_add() and of the last rp_count_map_sub(),
+     * since the next call mostly has the same key. A hint can be outdated: its entry is free or
+     * has another key. */
     uint32_t last_added, last_taken;
 } rp_count_map;
 
@@ -41,7 +42,7 @@ uint32_t rp_count_map_add(rp_count_map *m, uint64_t key);
 /* Decrements the count of a key, and returns the new count. The count must be > 0. */
 uint32_t rp_count_map_sub(rp_count_map *m, uint64_t key);
 
-/* Returns the count of a key, or 0. */
+/* Returns the count of a key, or 0 if the key is not in the map. */
 uint32_t rp_count_map_get(const rp_count_map *m, uint64_t key);
 
 /* Returns the number of keys with a count > 0. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds out which instruction sets this processor has in addition to those that the library is
- * compiled for. */
+/* Functions that say which instruction sets this processor has, beyond those for which the
+ * library is compiled. */
 #ifndef RP_UTIL_CPU_H
 #define RP_UTIL_CPU_H
 
@@ -9,7 +9,7 @@
 #include <sys/auxv.h>
 #endif
 
-/* Each function returns false on other architectures. */
+/* Each function returns false on architectures that do not have its instruction set. */
 static inline bool rp_cpu_has_avx2(void)
 {
 #if defined(__x86_64__)
@@ -20,7 +20,7 @@ static inline bool rp_cpu_has_avx2(void)
 #endif
 }
 
-/* AVX-512 F, DQ and VL. */
+/* The parts F, DQ and VL of AVX-512. */
 static inline bool rp_cpu_has_avx512(void)
 {
 #if defined(__x86_64__)
@@ -32,7 +32,7 @@ static inline bool rp_cpu_has_avx512(void)
 #endif
 }
 
-/* The CRC-32C and the carry-less multiplication instructions. */
+/* The instructions for CRC-32C (SSE 4.2) and for carry-less multiplication. */
 static inline bool rp_cpu_has_sse42_and_clmul(void)
 {
 #if defined(__x86_64__)
@@ -42,7 +42,7 @@ static inline bool rp_cpu_has_sse42_and_clmul(void)
 #endif
 }
 
-/* The CRC-32 and CRC-32C instructions. */
+/* The instructions of ARM for CRC-32 and CRC-32C. */
 static inline bool rp_cpu_has_arm_crc32(void)
 {
 #if defined(__aarch64__) && defined(__linux__)

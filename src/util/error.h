@@ -5,14 +5,15 @@
 
 #include "reprise/status.h"
 
-/* Writes code and text to `err` (NULL is fine) and returns `code`, so that a failure is one
- * line: return rp_fail(err, RP_INVALID, "table '%s': ...", name). The text is escaped by
- * rp_printable(), so names and texts of peers and files may be inserted unchanged. */
+/* Writes the code and the text to `err`, which may be NULL, and returns `code`. So a caller can
+ * write: return rp_fail(err, RP_INVALID, "table '%s': ...", name). The text is escaped by
+ * rp_printable(), so names and texts from peers and files may be inserted unchanged. */
 rp_status rp_fail(rp_error *err, rp_status code, const char *format, ...) RP_PRINTF(3, 4);
 
 /* Reports that an allocation of `bytes` failed. Returns RP_NO_RESOURCE. */
 rp_status rp_fail_memory(rp_error *err, size_t bytes);
-/* True if `err` was written by rp_fail_memory(): RP_NO_RESOURCE may also mean a limit. */
+/* Returns true if `err` was written by rp_fail_memory(). Needed because RP_NO_RESOURCE can also
+ * mean that a limit was exceeded. */
 bool rp_error_is_memory(const rp_error *err);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points at which a test can kill the process, as a power cut would: between two steps whose
- * order matters.
+/* Points in the code, between two steps whose order matters, at which a test can kill the
+ * process like a power cut. Usage:
  *
  *   RP_KILL_POINT("checkpoint.renamed");
  *
- * Builds with RP_KILL_POINTS defined read the environment: RP_KILL=checkpoint.renamed:3 kills
- * the process the third time it reaches that point. In other builds the macro is empty. */
+ * A build with RP_KILL_POINTS defined reads the environment variable RP_KILL:
+ * RP_KILL=checkpoint.renamed:3 kills the process when it reaches the point "checkpoint.renamed"
+ * for the third time. In other builds the macro is empty. */
 #ifndef RP_UTIL_KILL_POINT_H
 #define RP_UTIL_KILL_POINT_H
 

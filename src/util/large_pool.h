@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of 32 KiB to 4 MiB for the default allocator, kept for reuse when they are freed.
+/* A pool of blocks of 32 KiB to 4 MiB for the default allocator. It keeps freed blocks for
+ * reuse.
  *
- * The C library returns freed blocks of this size to the system. The system clears the pages of
- * the next block when they are first written to, which takes longer than filling them. So a
- * writer of large chunks would pay for new pages with each chunk.
+ * Without the pool, the C library returns freed blocks of this size to the system, and the
+ * system clears the pages of the next block when they are first written to. Clearing the pages
+ * takes longer than filling them, so each large chunk of a writer would cost this time.
  *
  * The pool keeps at most RP_LARGE_KEPT_BYTES of idle blocks. It keeps a freed block if the idle
- * blocks then have no more bytes than the blocks that were in use before the call, or no more
- * than RP_LARGE_FIRST_BYTES. When other blocks are freed, an idle block stays in the pool,
- * since a writer may soon need it again. When the pool has no idle block of a requested size,
- * it drops idle blocks of other sizes.
+ * blocks, with this one, have no more bytes than the blocks that were in use before the call,
+ * or no more than RP_LARGE_FIRST_BYTES. Otherwise the freed block goes back to the C library;
+ * the idle blocks stay. When the pool has no idle block of a requested size, it drops idle
+ * blocks of other sizes.
  *
  * There is one pool per process, with static state. Any thread may use it. No call waits for
  * the pool's lock: while another thread holds the lock, blocks come from the C library and
- * return to it. The same holds in the child of a fork, if a thread of the parent held the lock
- * at the fork. */
+ * return to it. In the child of a fork, the lock stays held for ever if a thread of the parent
+ * held it at the fork; the pool then remains unused. */
 #ifndef RP_UTIL_LARGE_POOL_H
 #define RP_UTIL_LARGE_POOL_H
 
@@ -33,8 +34,8 @@ static inline bool rp_large_is_pooled(size_t size)
     return size >= RP_LARGE_LEAST && size <= RP_LARGE_MOST;
 }
 
-/* Returns `size` bytes (RP_LARGE_LEAST .. RP_LARGE_MOST), aligned to 16, uninitialised. NULL if
- * there is no memory. */
+/* Returns `size` bytes (RP_LARGE_LEAST .. RP_LARGE_MOST), aligned to 16, uninitialised. Returns
+ * NULL if there is no memory. */
 void *rp_large_alloc(size_t size);
 
 /* Frees a block. `size` must be the size with which it was allocated. */

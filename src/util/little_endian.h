@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Little-endian integers in files: unaligned reads and writes on every machine. */
+/* Functions that read and write little-endian integers. The addresses need no alignment, and
+ * the machine can have any byte order. */
 #ifndef RP_UTIL_LITTLE_ENDIAN_H
 #define RP_UTIL_LITTLE_ENDIAN_H
 

@@ -7,27 +7,27 @@
  *
  *   bucket   | tag x 7 | slot x 7 | passed (64 bits) |       tag 0: free
  *
- * The upper bits of the tag give the home bucket of an entry. If that is full, the entry goes
- * into the next bucket with room, and every bucket on the way counts it in `passed`. So a
- * look-up compares the seven tags of one line without a branch, continues only where `passed`
- * is not 0, and a removal clears one entry and moves none. The hash is keyed, so that a peer
- * that chooses keys cannot cause collisions.
+ * The upper bits of the tag give the home bucket of an entry. If the home bucket is full, the
+ * entry goes into the next bucket with room, and the home bucket and every full bucket after it
+ * count the entry in `passed`. So a look-up compares the seven tags of one line without a
+ * branch, and continues with the next bucket only if `passed` is not 0. A removal clears one
+ * entry and moves none. The hash depends on a seed, so that a peer that chooses keys, but does
+ * not know the seed, cannot cause collisions.
  *
  * Growth is incremental. A full map gets an array of twice as many buckets, and each
  * rp_map_reserve() moves a few entries from the old array to the new one, in the order of their
  * home buckets. So no insert, removal or look-up takes time in proportion to the size of the
- * map, and a reserve only if it is for very many entries. rp_map_clear() frees a large array
- * instead of clearing it.
+ * map. rp_map_reserve() takes such time only if it reserves very many entries. rp_map_clear()
+ * frees a large array instead of clearing it.
  *
  * Invariants:
- *   M1  an entry is stored in the array `old` exactly if its tag is >= old_from;
+ *   M1  an entry is in the array `old` exactly if its tag is >= old_from, otherwise in `now`;
  *   M2  if there is no old array, old_from is 2^32, which is above every tag;
  *   M3  count is the number of entries in both arrays;
- *   M4  `passed` of a bucket counts the entries that went past it: their home is this bucket or
- *       an earlier one, and they are stored in a later one. The last bucket is followed by the
- *       first.
+ *   M4  `passed` of a bucket counts the entries whose home is this bucket or an earlier one and
+ *       which are stored in a later bucket. The last bucket is followed by the first.
  *
- * A plain value, not thread-safe. Only rp_map_reserve() allocates. */
+ * Not thread-safe. Only rp_map_reserve() allocates. */
 #ifndef RP_UTIL_MAP_H
 #define RP_UTIL_MAP_H
 
@@ -49,7 +49,7 @@ typedef struct rp_map_bucket {
     uint64_t passed;
 } rp_map_bucket;
 
-/* An array of 2^bits buckets; NULL: none. */
+/* An array of 2^bits buckets. If `buckets` is NULL, there is no array. */
 typedef struct rp_map_array {
     rp_map_bucket *buckets;
     uint32_t bits;
@@ -57,7 +57,7 @@ typedef struct rp_map_array {
 
 typedef struct rp_map {
     rp_map_array now, old;
-    uint64_t old_from; /* M1, M2 */
+    uint64_t old_from; /* see invariants M1 and M2 */
     size_t count;
     uint64_t seed[2];
     rp_allocator alloc;
@@ -75,14 +75,15 @@ void rp_map_deinit(rp_map *map);
  * would be more than 2^31 entries; the map then has the same entries as before. */
 RP_NODISCARD rp_status rp_map_reserve(rp_map *map, size_t more);
 
-/* The tag of a key; never 0. Depends only on the seed, so it needs no lock. */
+/* Returns the tag of a key, which is never 0. The result depends only on the key and the seed,
+ * so the call needs no lock. */
 static inline uint32_t rp_map_tag(const rp_map *map, uint64_t key)
 {
     rp_u128 product = (rp_u128)(key ^ map->seed[0]) * map->seed[1];
     return (uint32_t)(((uint64_t)(product >> 64) ^ (uint64_t)product) >> 32) | 1;
 }
 
-/* The array in which a tag is, or would be. */
+/* Returns the array in which an entry with this tag is, if the map has it. */
 static inline const rp_map_array *rp_map_array_of(const rp_map *map, uint32_t tag)
 {
     return __builtin_expect(tag >= map->old_from, 0) ? &map->old : &map->now;
@@ -100,9 +101,9 @@ static inline void rp_map_prefetch(const rp_map *map, uint32_t tag)
     if (array->buckets != NULL) __builtin_prefetch(array->buckets + rp_map_home(array, tag), 1);
 }
 
-/* As rp_map_prefetch(), but without the lock that guards the map. The map may grow meanwhile,
- * so this may prefetch a wrong or even a freed line. That is harmless: a prefetch has no other
- * effect and cannot fault. */
+/* Like rp_map_prefetch(), but needs no lock. Since another thread can make the map grow at the
+ * same time, this possibly prefetches a wrong or even a freed line. That is harmless, because a
+ * prefetch has no other effect and cannot fault. */
 static inline void rp_map_prefetch_unlocked(const rp_map *map, uint32_t tag)
 {
     const rp_map_bucket *buckets =
@@ -114,16 +115,17 @@ static inline void rp_map_prefetch_unlocked(const rp_map *map, uint32_t tag)
     __builtin_prefetch((const void *)line, 1);
 }
 
-/* A look-up. The caller calls rp_map_start(), then rp_map_next() until this returns RP_MAP_NONE
- * or a slot that has the wanted key. */
+/* A look-up. The caller calls rp_map_start(), and then rp_map_next() until it returns
+ * RP_MAP_NONE or a slot with the wanted key. */
 typedef struct rp_map_cursor {
     const rp_map_bucket *buckets;
     size_t mask; /* number of buckets - 1 */
     size_t bucket;
-    uint32_t matches; /* one bit for each entry of the bucket that is still to be compared */
+    uint32_t matches; /* bit i is set if entry i of the bucket has the tag and was not returned
+                         yet */
 } rp_map_cursor;
 
-/* Returns a bit mask of those of the seven numbers that equal `wanted`. */
+/* Returns a bit mask: bit i is set if numbers[i] (of seven) equals `wanted`. */
 static inline uint32_t rp_map_matches(const uint32_t *numbers, uint32_t wanted)
 {
 #if defined(__SSE2__)

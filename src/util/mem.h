@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocation helpers over rp_allocator: zeroed, resized, aligned, with checked products. */
+/* Functions that allocate from an rp_allocator: zeroed, resized and aligned memory, with checks
+ * for overflow. */
 #ifndef RP_UTIL_MEM_H
 #define RP_UTIL_MEM_H
 
@@ -32,49 +33,50 @@ static inline bool rp_size_mul(size_t a, size_t b, size_t *out)
     return !__builtin_mul_overflow(a, b, out);
 }
 
-/* Return `size` bytes (>= 1): rp_alloc() uninitialised, rp_alloc_zero() zeroed. NULL if there
- * is no memory. */
+/* Return `size` bytes (>= 1): rp_alloc() uninitialised bytes, rp_alloc_zero() zeroed bytes.
+ * Return NULL if there is no memory. */
 void *rp_alloc(const rp_allocator *a, size_t size);
 void *rp_alloc_zero(const rp_allocator *a, size_t size);
 
-/* Returns an array of `count` zeroed elements. NULL if there is no memory or the product
- * overflows. */
+/* Returns an array of `count` zeroed elements. Returns NULL if there is no memory or count *
+ * element_size overflows. */
 void *rp_alloc_array(const rp_allocator *a, size_t count, size_t element_size);
 
 /* Frees `size` bytes at `ptr`. NULL is fine. */
 void rp_release(const rp_allocator *a, void *ptr, size_t size);
 
-/* Resizes the array at `*array` from `old_count` to `new_count` elements; new ones are zeroed.
- * False, with nothing changed, if there is no memory or the product overflows. */
+/* Resizes the array at `*array` from `old_count` to `new_count` elements; new elements are
+ * zeroed. Returns false and changes nothing if there is no memory or new_count * element_size
+ * overflows. */
 bool rp_resize_array(const rp_allocator *a, void *array, size_t old_count, size_t new_count,
                      size_t element_size);
-/* As rp_resize_array(), but new elements are not initialised. Resizing a large array of the
+/* Like rp_resize_array(), but new elements are not initialised. Resizing a large array of the
  * default allocator is fast: its pages are remapped, not copied. */
 bool rp_grow_array(const rp_allocator *a, void *array, size_t old_count, size_t new_count,
                    size_t element_size);
 
 /* Returns zeroed memory, aligned to a cache line. Blocks of 2 MiB or more are aligned to huge
  * pages, and the system is asked to use huge pages for them. The system zeroes large blocks of
- * the default allocator page by page when they are first written to. The caller frees the
+ * the default allocator page by page when they are first written to. The caller must free the
  * memory with rp_release_aligned() and the same size. */
 void *rp_alloc_aligned(const rp_allocator *a, size_t size);
 void rp_release_aligned(const rp_allocator *a, void *ptr, size_t size);
 
 /* Returns `size` zeroed bytes (>= 1) from the system, not from an allocator. A page takes
- * memory when it is first written to. NULL if there is no memory. */
+ * memory when it is first written to. Returns NULL if there is no memory. */
 void *rp_map_pages(size_t size);
 void rp_unmap_pages(void *ptr, size_t size);
 
 /* Returns the bytes of memory that the machine has; 0 if not known. */
 uint64_t rp_machine_memory(void);
 
-/* Returns unused memory of the default allocator to the system, page by page. Meanwhile other
- * threads that allocate may wait, because the call holds locks of the allocator. */
+/* Returns unused memory of the default allocator to the system, page by page. During the call,
+ * other threads that allocate possibly wait, because the call holds locks of the allocator. */
 void rp_trim_memory(void);
 
 /* Asks the system to provide memory now for the pages that lie wholly within these `size`
  * bytes, instead of at the first write. Changes no byte, so other threads may use the bytes
- * meanwhile. Best effort. */
+ * during the call. Does nothing if the system does not support this. */
 void rp_touch(void *ptr, size_t size);
 
 #endif

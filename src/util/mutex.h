@@ -58,7 +58,7 @@ typedef struct RP_CAPABILITY("mutex") rp_mutex {
 } rp_mutex;
 
 typedef struct rp_cond {
-    pthread_cond_t cv; /* on the monotonic clock */
+    pthread_cond_t cv; /* uses the monotonic clock */
 } rp_cond;
 
 /* rp_mutex_init() and rp_cond_init() cannot fail on Linux: glibc's process-private mutexes and
@@ -66,32 +66,33 @@ typedef struct rp_cond {
 void rp_mutex_init(rp_mutex *m, int rank);
 void rp_mutex_deinit(rp_mutex *m);
 void rp_mutex_lock(rp_mutex *m) RP_ACQUIRE(*m);
-/* Acquires the mutex if that needs no wait. Returns false otherwise. For callers that can do
- * without the mutex. An example is the child of a fork: the thread that holds the mutex may
- * exist only in the parent. */
+/* Acquires the mutex and returns true if no wait is needed, otherwise returns false. It is for
+ * callers that can do without the mutex. An example is the child of a fork, in which a mutex
+ * possibly stays held for ever, because its holder is a thread of the parent. */
 bool rp_mutex_try_lock(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
-/* Acquires another mutex of the rank that was acquired last. The caller must know that no other
- * thread waits for a mutex of this rank while it holds another one; otherwise the two threads
- * could deadlock. docs/threading.md has the argument. The try variant spins for some
- * microseconds, then returns false instead of sleeping. */
+/* Acquires a second mutex of the same rank as the mutex that the thread acquired last. The
+ * caller must know that no other thread waits for a mutex of this rank while it holds another
+ * one; otherwise the two threads could deadlock. docs/threading.md explains why the callers
+ * satisfy this. rp_mutex_try_lock_beside() spins for some microseconds, and then returns false
+ * instead of sleeping. */
 void rp_mutex_lock_beside(rp_mutex *m) RP_ACQUIRE(*m);
 bool rp_mutex_try_lock_beside(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
 void rp_mutex_unlock(rp_mutex *m) RP_RELEASE(*m);
-/* Releases the mutex and pauses for a moment. For a thread that acquires a mutex repeatedly:
- * waiting threads can acquire the mutex during the pause. */
+/* Releases the mutex and pauses for a moment, during which waiting threads can acquire the
+ * mutex. It is for a thread that acquires a mutex repeatedly. */
 void rp_mutex_unlock_and_pause(rp_mutex *m) RP_RELEASE(*m);
 #ifndef NDEBUG
-/* For asserts: true if this thread holds a mutex of the rank of `m`. */
+/* For asserts: returns true if this thread holds a mutex with the rank of `m`. */
 bool rp_mutex_is_held(const rp_mutex *m);
 #endif
 
 void rp_cond_init(rp_cond *c);
 void rp_cond_deinit(rp_cond *c);
 void rp_cond_signal(rp_cond *c);
-/* Wakes all waiting threads: for threads that wait for different things. */
+/* Wakes all waiting threads. Needed if the threads wait for different conditions. */
 void rp_cond_broadcast(rp_cond *c);
-/* Waits for a signal until the monotonic time `until_ns` (INT64_MAX: for ever). False if the
- * time passed first. May wake without a signal. */
+/* Waits for a signal until the monotonic time `until_ns` (INT64_MAX: for ever). Returns false
+ * if the time passed first. Possibly returns true without a signal. */
 bool rp_cond_wait(rp_cond *c, rp_mutex *m, int64_t until_ns) RP_REQUIRES(*m);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides whether a thread polls a descriptor for a short time before it sleeps. A thread that
- * sleeps gets a processor about 10 us after what it waits for; one that polls has it at once.
+/* Decides whether a thread polls a descriptor for a short time before it sleeps. If a thread
+ * sleeps, it runs again about 10 us after the event for which it waits. If it polls, it sees
+ * the event at once.
  *
- * A poll that finds nothing is a miss. After RP_POLL_MISSES misses in a row only one wait in
- * RP_POLL_AGAIN polls, until a poll finds something again. With one processor no wait polls:
- * the thread that is waited for may need it. */
+ * A poll that finds nothing is a miss. After RP_POLL_MISSES misses in a row, only one wait of
+ * RP_POLL_AGAIN polls, until a poll finds something again. If the process has only one
+ * processor, no wait polls, since the thread that causes the event needs the processor. */
 #ifndef RP_UTIL_POLLING_H
 #define RP_UTIL_POLLING_H
 
@@ -15,10 +16,12 @@
 
 enum { RP_POLL_MISSES = 4, RP_POLL_AGAIN = 32 };
 
-/* Several threads may use it. A count that is lost between them does no harm. */
+/* Several threads may use one rp_polling without a lock. If they then lose a count, that does
+ * no harm. */
 typedef struct rp_polling {
     bool has_processors; /* the process may use more than one processor */
-    atomic_uint misses; /* in a row; from RP_POLL_MISSES on, waits that asked are counted too */
+    atomic_uint misses;  /* misses in a row; from RP_POLL_MISSES on, the number of waits is
+                            counted instead */
 } rp_polling;
 
 static inline void rp_polling_init(rp_polling *p)
@@ -27,7 +30,7 @@ static inline void rp_polling_init(rp_polling *p)
     p->has_processors = rp_thread_processors() > 1;
 }
 
-/* Returns true if this wait is to poll. */
+/* Returns true if this wait should poll. */
 static inline bool rp_polling_may(rp_polling *p)
 {
     unsigned misses = atomic_load_explicit(&p->misses, memory_order_relaxed);
@@ -38,7 +41,7 @@ static inline bool rp_polling_may(rp_polling *p)
     return misses % RP_POLL_AGAIN == 0;
 }
 
-/* Counts a poll. */
+/* Records the result of a poll. */
 static inline void rp_polling_count(rp_polling *p, bool has_found)
 {
     unsigned misses = atomic_load_explicit(&p->misses, memory_order_relaxed);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Escapes text for output: the parts of reprise/printable.h that only the library uses. The
- * functions are pure. */
+/* Escapes text for output. These functions, in addition to reprise/printable.h, are for the
+ * library only. They have no state. */
 #ifndef RP_UTIL_PRINTABLE_H
 #define RP_UTIL_PRINTABLE_H
 
@@ -16,8 +16,8 @@ size_t rp_spell(const char *text, size_t size, rp_spelling how, char out[RP_SPEL
 
 bool rp_is_utf8(const char *text, size_t size);
 
-/* Returns `length`, less the bytes of an incomplete UTF-8 character at the end of `text`. For a
- * text that was truncated to `length` bytes. */
+/* For a text that was truncated to `length` bytes: returns `length` minus the number of bytes
+ * of an incomplete UTF-8 character at the end of `text`. */
 size_t rp_utf8_whole(const char *text, size_t length);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reference counts. Taking a reference needs no memory order: the caller already holds one, so
- * the object is alive and visible. Dropping a reference releases the caller's writes, and the
- * thread that drops the last one acquires the writes of all others before it destroys the
- * object.
+/* Reference counts. Adding a reference needs no memory order: the caller already holds a
+ * reference, so the object exists and its contents are visible. Dropping a reference is a
+ * release operation for the caller's writes. The thread that drops the last reference acquires
+ * the writes of all other threads before it destroys the object.
  *
- * Invariant: the count is >= 1 as long as any thread may take or drop a reference. */
+ * Invariant: the count is >= 1 as long as any thread can add or drop a reference. */
 #ifndef RP_UTIL_REFCOUNT_H
 #define RP_UTIL_REFCOUNT_H
 
@@ -38,9 +38,9 @@ static inline void rp_refcount_inc(rp_refcount *r)
 
 /* Drops `n` references. Returns true if they were the last.
  *
- * If the caller holds all references, no other thread can take or drop one. Then a load is
- * enough and saves a read-modify-write. The load acquires the writes that other threads
- * released when they dropped their references. */
+ * If the caller holds all references, no other thread can add or drop one, so a load is enough,
+ * which is cheaper than a read-modify-write operation. The load acquires the writes that other
+ * threads released when they dropped their references. */
 static inline bool rp_refcount_sub(rp_refcount *r, uint32_t n)
 {
     uint_least32_t before = atomic_load_explicit(&r->n, memory_order_acquire);
@@ -53,14 +53,15 @@ static inline bool rp_refcount_sub(rp_refcount *r, uint32_t n)
     return true;
 }
 
-/* True if the caller holds the only reference. Then it stays the only one until the caller
- * shares the object. */
+/* Returns true if the caller holds the only reference. It stays the only reference until the
+ * caller shares the object. */
 static inline bool rp_refcount_is_one(const rp_refcount *r)
 {
     return atomic_load_explicit(&r->n, memory_order_relaxed) == 1;
 }
 
-/* Returns the number of references, which may be out of date when the caller uses it. */
+/* Returns the number of references. Other threads can change the number before the caller uses
+ * it. */
 static inline uint32_t rp_refcount_get(const rp_refcount *r)
 {
     return (uint32_t)atomic_load_explicit(&r->n, memory_order_relaxed);

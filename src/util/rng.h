@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small random generator: xoshiro256++ (Blackman and Vigna, 2019), seeded through splitmix64.
- * A plain value. The same seed gives the same numbers on every machine. */
+ * The same seed gives the same numbers on every machine. A copy of the struct continues with
+ * the same numbers as the original. */
 #ifndef RP_UTIL_RNG_H
 #define RP_UTIL_RNG_H
 
@@ -44,14 +45,14 @@ static inline uint64_t rp_rng_next(rp_rng *rng)
     return result;
 }
 
-/* Uniform in [0, 1), a multiple of 2^-53. */
+/* Returns a random multiple of 2^-53, uniform in [0, 1). */
 static inline double rp_rng_unit(rp_rng *rng)
 {
     return (double)(rp_rng_next(rng) >> 11) * 0x1p-53;
 }
 
-/* Uniform in [0, n), n >= 1: the high half of a 64 x 64 bit product. The bias is below n /
- * 2^64. */
+/* Returns a random integer, uniform in [0, n), with n >= 1. The result is the high half of a 64
+ * x 64 bit product, so its bias is below n / 2^64. */
 static inline uint64_t rp_rng_below(rp_rng *rng, uint64_t n)
 {
     assert(n >= 1);

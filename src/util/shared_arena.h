@@ -6,30 +6,31 @@
  *   | run | run | run          | run     |
  *   0                                    file                   reserve
  *
- * A block is a run of whole pages. A run may span parts. The bookkeeping of runs is stored
- * outside the arena: a reader sees the contents of blocks and nothing else, in particular no
- * address of this process.
+ * An allocated block is a run of whole pages; unused pages form free runs. A run can span
+ * parts. The bookkeeping of runs is stored outside the arena. So a reader sees only the
+ * contents of blocks, and in particular no address of this process.
  *
  * Each part is sealed when it is made. Its length never changes, so a process that has mapped
  * it never gets SIGBUS, and only the mapping of this process can write to it. The system
  * provides a page when it is first touched, even by a reader. Therefore a part is made only
  * when a block needs it, and is no longer than the largest of these: its first block,
  * `step_bytes`, and an eighth of the parts before it. The seal against writing also forbids
- * punching holes, so free pages return to the system only when the arena is freed; until then
- * later blocks reuse them.
+ * giving single pages back to the system. So free pages go back only when the arena is freed;
+ * until then, later blocks reuse them.
  *
  * Invariants (rp_shared_arena_check() tests them):
  *
  *   I1  runs follow each other without a gap, from page 0 to the last page of the parts;
- *   I2  the first and the last page of a run both record its length and whether it is free;
+ *   I2  the entries of the first and the last page of a run both have the run's length and
+ *       whether the run is free;
  *   I3  no two free runs are neighbours;
- *   I4  a free run is in the list of its length, a used one in none;
+ *   I4  a free run is in the list of its length, and a used run is in no list;
  *   I5  the bit of a list is set exactly if the list is not empty;
  *   I6  used_pages is the sum of the pages of used runs.
  *
- * Safe from any thread. The lock has rank 90 and is held for a few list operations or while a
- * part is added; no other lock is acquired under it. The owner and each block hold a reference
- * to the arena. */
+ * Any thread may call these functions. The arena's lock has rank 90 and is held for a few list
+ * operations or while a part is added. No other lock is acquired while it is held. The owner
+ * and each block hold a reference to the arena. */
 #ifndef RP_UTIL_SHARED_ARENA_H
 #define RP_UTIL_SHARED_ARENA_H
 
@@ -41,25 +42,25 @@ enum { RP_SHARED_MIN_BYTES = 32 << 10 };
 typedef struct rp_shared_arena rp_shared_arena;
 
 /* `reserve_bytes` bounds the size of the arena (0: half of the machine's memory, at most 64
- * GiB). `step_bytes` is the smallest length of a part (0: 16 MiB). Blocks that do not fit come
- * from `alloc`, as does the bookkeeping. RP_NO_RESOURCE, RP_UNIMPLEMENTED (the system has no
- * memfd, or cannot seal it). Returns owned. */
+ * GiB). `step_bytes` is the smallest length of a part (0: 16 MiB). Blocks that do not fit into
+ * the arena, and the bookkeeping, are allocated from `alloc`. The caller owns `*out`. Errors:
+ * RP_NO_RESOURCE, RP_UNIMPLEMENTED (the system has no memfd, or cannot seal it). */
 RP_NODISCARD rp_status rp_shared_arena_new(const rp_allocator *alloc, size_t reserve_bytes,
                                            size_t step_bytes, rp_shared_arena **out,
                                            rp_error *err);
 void rp_shared_arena_unref(rp_shared_arena *arena); /* NULL is fine */
 
-/* Returns the allocator of the arena; its ctx is the arena. Blocks may outlive the owner's
- * reference. */
+/* Returns the allocator of the arena; its ctx is the arena. Blocks stay valid even after the
+ * owner has dropped its reference to the arena. */
 rp_allocator rp_shared_arena_allocator(rp_shared_arena *arena);
 
-/* Freezes the contents: freed blocks are not reused, and new blocks come from the fallback
- * allocator. For readers that still read blocks which the owner has freed without waiting for
- * them. */
+/* Stops all reuse for ever: freed blocks keep their contents, and new blocks come from the
+ * fallback allocator. The owner calls this before it frees blocks that other processes possibly
+ * still read. */
 void rp_shared_arena_retire(rp_shared_arena *arena);
 
-/* Sets `*offset` to the offset in the arena of the `size` bytes at `data`. False if these bytes
- * are not in the arena. */
+/* Sets `*offset` to the offset in the arena of the `size` bytes at `data`. Returns false if
+ * these bytes are not in the arena. */
 bool rp_shared_arena_find(const rp_shared_arena *arena, const void *data, size_t size,
                           uint64_t *offset);
 
@@ -72,7 +73,7 @@ typedef struct rp_shared_part {
     int fd;                 /* read-only */
 } rp_shared_part;
 
-/* Returns the number of parts so far. Any thread, no lock. */
+/* Returns the number of parts so far. Takes no lock. */
 size_t rp_shared_arena_parts(const rp_shared_arena *arena);
 /* Returns a part, borrowed from the arena. `index` must be below rp_shared_arena_parts(). */
 const rp_shared_part *rp_shared_arena_part(const rp_shared_arena *arena, size_t index);
@@ -85,7 +86,8 @@ typedef struct rp_shared_arena_info {
 
 rp_shared_arena_info rp_shared_arena_look(rp_shared_arena *arena);
 
-/* For tests: RP_CORRUPT names the invariant that is broken. */
+/* For tests: returns RP_CORRUPT, with an error text that names the invariant, if an invariant
+ * does not hold. */
 RP_NODISCARD rp_status rp_shared_arena_check(rp_shared_arena *arena, rp_error *err);
 
 #endif

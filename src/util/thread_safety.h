@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Macros for clang's thread-safety analysis; empty for other compilers. In C, clang 14 does not
- * accept guarded_by with a sibling field, so RP_GUARDED_BY() only documents. */
+ * accept a guarded_by attribute that names a field of the same struct, so RP_GUARDED_BY() only
+ * documents. */
 #ifndef RP_UTIL_THREAD_SAFETY_H
 #define RP_UTIL_THREAD_SAFETY_H
 

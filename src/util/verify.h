@@ -2,8 +2,8 @@
 /* Checks of invariants in builds without NDEBUG: debug builds and those with sanitizers.
  *
  * assert() states one condition that takes constant time. RP_VERIFY() calls the checker of a
- * module, which may walk a whole structure. A checker that ran after each operation would make
- * n operations cost n * n. So for large structures RP_VERIFY() skips most runs, which bounds
+ * module, which may walk a whole structure. If a checker ran after each operation, n operations
+ * would cost n * n. So for large structures RP_VERIFY() skips most of these runs, which bounds
  * the average cost of an operation. For a structure of up to VERIFY_PACE parts the checker runs
  * every time; for a structure of 8 * VERIFY_PACE parts it runs every 8th time. */
 #ifndef RP_UTIL_VERIFY_H
@@ -22,7 +22,8 @@
 
 enum { VERIFY_PACE = 64 };
 
-/* True if a checker that walks `parts` parts is to run now. Each thread keeps its own count. */
+/* Returns true if a checker that walks `parts` parts should run now. Each thread has its own
+ * counter. */
 static inline bool rp_verify_is_due(size_t parts)
 {
     static _Thread_local size_t saved;

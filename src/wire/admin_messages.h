@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the requests of reprise's own services, proto/reprise/v1, and writes their responses.
+/* Reads the requests of the services in proto/reprise/v1, and writes their responses.
  *
- * All functions are pure functions over bytes. Strings borrow from the bytes read. Readers
- * return RP_INVALID (the message is malformed; a name is not text or has more than 255 bytes)
- * and RP_NO_RESOURCE (too many keys). Numbers are returned as they were sent, unless noted: the
- * caller must check them. Responses without a writer in this file are empty messages. */
+ * The functions depend only on their arguments. Strings borrow from the bytes read. Errors of
+ * readers: RP_INVALID (the message is malformed; a name is not text or has more than 255
+ * bytes), RP_NO_RESOURCE (too many keys). Unless a comment says otherwise, numbers are returned
+ * as they were sent, and the caller must check them. Responses without a writer in this file
+ * are empty messages. */
 #ifndef RP_WIRE_ADMIN_MESSAGES_H
 #define RP_WIRE_ADMIN_MESSAGES_H
 
@@ -23,7 +24,8 @@ typedef struct rp_wire_limiter {
 /* Copies the fields that the request has into `options`. */
 void rp_wire_limiter_apply(const rp_wire_limiter *limiter, rp_limiter_options *options);
 
-/* TableOptions, with the defaults of the message filled in. */
+/* A TableOptions message. If the message lacks a field, the member has the default of the
+ * field. */
 typedef struct rp_wire_table_options {
     rp_string name;
     rp_selector_options sampler, remover;
@@ -45,7 +47,7 @@ RP_NODISCARD rp_status rp_wire_read_create_table(const uint8_t *data, size_t siz
 RP_NODISCARD rp_status rp_wire_read_drop_table(const uint8_t *data, size_t size,
                                                rp_string *table, rp_error *err);
 
-/* AlterTableRequest. Only the fields that the request has are changed in the table. */
+/* An AlterTableRequest. It changes only those fields of the table that the request has. */
 typedef struct rp_wire_alter_table {
     rp_string table;
     bool has_max_size, has_max_bytes, has_max_times_sampled;
@@ -59,7 +61,8 @@ typedef struct rp_wire_alter_table {
 RP_NODISCARD rp_status rp_wire_read_alter_table(const uint8_t *data, size_t size,
                                                 rp_wire_alter_table *out, rp_error *err);
 
-/* PauseTableRequest and ResumeTableRequest. RP_INVALID for an unknown side. */
+/* A PauseTableRequest or a ResumeTableRequest. The reader returns RP_INVALID for an unknown
+ * side. */
 typedef struct rp_wire_pause_table {
     rp_string table;
     bool inserts, samples;
@@ -80,8 +83,8 @@ typedef struct rp_wire_caller {
     uint64_t id; /* id of its connection; 0: the call is from the server's own process */
 } rp_wire_caller;
 
-/* Append to a WhyBlockedResponse. The caller appends any number of calls, then the total.
- * Deadlines are sent relative to `now_ns`, the monotonic time. */
+/* Both functions append to a WhyBlockedResponse. The caller appends any number of calls, then
+ * the total. Deadlines are sent relative to `now_ns`, the monotonic time. */
 void rp_wire_write_waiting_call(rp_buf *out, const char *table, const rp_waiting *waiting,
                                 const rp_wire_caller *caller, int64_t now_ns);
 void rp_wire_write_waiting_total(rp_buf *out, size_t total);
@@ -90,9 +93,9 @@ void rp_wire_write_waiting_total(rp_buf *out, size_t total);
  * writes the other fields of the response. */
 void rp_wire_write_table_status(rp_buf *out, const rp_table_info *table);
 
-/* PeekRequest, UpdateRequest and DeleteRequest. It borrows the message. The caller copies the
- * `count` keys or updates (at most `max_keys`) later, with rp_wire_request_keys() or
- * rp_wire_request_updates(). */
+/* A PeekRequest, UpdateRequest or DeleteRequest. The struct borrows the bytes of the message.
+ * Later the caller copies the `count` keys or updates (at most `max_keys`) with
+ * rp_wire_request_keys() or rp_wire_request_updates(). */
 typedef struct rp_wire_keys_request {
     rp_string table;
     size_t count;
@@ -129,10 +132,11 @@ typedef struct rp_wire_draw_request {
 RP_NODISCARD rp_status rp_wire_read_draw(const uint8_t *data, size_t size,
                                          rp_wire_draw_request *out, rp_error *err);
 
-/* Append a chunk or an entry to a PeekResponse or SampleResponse, in any order. The reply may
- * borrow the chunk, so the caller must make it hold a trajectory that refers to the chunk
- * (rp_message_hold()). An entry borrows nothing. `table` is the name of the table. False if
- * there is no memory. */
+/* rp_wire_add_chunk() and rp_wire_add_entry() append a chunk or an entry to a PeekResponse or
+ * SampleResponse. They may be called in any order. The reply can borrow the chunk's bytes, so
+ * the caller must make the reply hold a trajectory that refers to the chunk
+ * (rp_message_hold()). An entry borrows nothing. `table` is the name of the table. Returns
+ * false if there is no memory. */
 bool rp_wire_add_chunk(rp_message *reply, const rp_chunk *chunk);
 bool rp_wire_add_entry(rp_message *reply, const rp_sample *sample, const char *table);
 

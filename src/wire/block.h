@@ -5,8 +5,8 @@
  *
  * Invariants:
  *   B1  size <= capacity;
- *   B2  an idle block in a pool has no reference, and its `home` is NULL; the pool's `bytes` is
- *       the sum of the capacities of its idle blocks;
+ *   B2  an idle block (one that a pool keeps for reuse) has no reference, and its `home` is
+ *       NULL. The pool's `bytes` is the sum of the capacities of its idle blocks;
  *   B3  a pool exists as long as a block refers to it. */
 #ifndef RP_WIRE_BLOCK_H
 #define RP_WIRE_BLOCK_H
@@ -28,8 +28,8 @@ typedef struct rp_block {
     uint8_t *data;
 } rp_block;
 
-/* Makes an empty block with room for `capacity` bytes. NULL if there is no memory. Returns
- * owned. */
+/* Makes an empty block with room for `capacity` bytes. Returns NULL if there is no memory. The
+ * caller owns the result. */
 rp_block *rp_block_new(const rp_allocator *alloc, size_t capacity);
 
 /* As rp_block_new(), but memory for the data comes from `data_alloc`, and only the struct from
@@ -37,8 +37,8 @@ rp_block *rp_block_new(const rp_allocator *alloc, size_t capacity);
 rp_block *rp_block_new_apart(const rp_allocator *alloc, const rp_allocator *data_alloc,
                              size_t capacity);
 
-/* Makes room for `capacity` bytes. Returns the block, which may have moved. If there is no
- * memory, returns NULL and changes nothing. The caller must hold the only reference. */
+/* Makes room for `capacity` bytes. Returns the block, whose address may have changed. If there
+ * is no memory, returns NULL and changes nothing. The caller must hold the only reference. */
 rp_block *rp_block_grow(rp_block *block, size_t capacity);
 
 static inline rp_block *rp_block_ref(rp_block *block)
@@ -48,10 +48,10 @@ static inline rp_block *rp_block_ref(rp_block *block)
 }
 void rp_block_unref(rp_block *block); /* NULL is fine */
 
-/* A pool keeps large blocks for reuse. Without a pool the system would unmap each freed block
- * and clear the pages of the next block, which takes longer than copying the data. A pool keeps
- * at most RP_POOL_KEPT_BYTES of idle blocks, and exists until the last block that it has handed
- * out is freed. A reference to a block may be dropped on any thread. */
+/* A pool keeps large blocks for reuse. Without a pool, the system would unmap each freed block
+ * and clear the pages of each new block. Clearing the pages takes longer than copying the data.
+ * A pool keeps at most RP_POOL_KEPT_BYTES of idle blocks, and exists until the last block that
+ * it has handed out is freed. A reference to a block may be dropped on any thread. */
 
 enum {
     RP_POOLED_BYTES = 256 << 10, /* the least capacity of a pooled block */
@@ -59,11 +59,11 @@ enum {
     RP_POOL_KEPT_BYTES = 32 << 20,
 };
 
-/* Makes a pool. NULL if there is no memory. Returns owned. */
+/* Makes a pool. Returns NULL if there is no memory. The caller owns the result. */
 rp_block_pool *rp_block_pool_new(const rp_allocator *alloc);
 void rp_block_pool_unref(rp_block_pool *pool); /* NULL is fine */
 
-/* As rp_block_new(), but may return a block from the pool, whose capacity may be larger than
+/* As rp_block_new(), but can return a block from the pool, whose capacity can be larger than
  * `capacity`. `pool` may be NULL. */
 rp_block *rp_block_pool_get(rp_block_pool *pool, const rp_allocator *alloc, size_t capacity);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes the ClientsResponse of reprise.v1: the list of the connections of a server.
- * Pure functions. Strings are borrowed from the bytes read. */
+ * Strings are borrowed from the bytes read. */
 #ifndef RP_WIRE_CONNECTION_MESSAGES_H
 #define RP_WIRE_CONNECTION_MESSAGES_H
 
@@ -10,12 +10,13 @@
 typedef struct rp_wire_connection {
     uint64_t id;
     rp_string address, role, protocol;
-    int64_t open_ms; /* age of the connection; when read, in 0 .. INT64_MAX / 1000000 */
+    int64_t open_ms; /* age of the connection. A reader returns 0 to INT64_MAX / 1000000 */
     uint64_t calls, bytes_in, bytes_out;
     bool is_caller;
 } rp_wire_connection;
 
-/* Append to a response. The caller appends any number of connections, then the total. */
+/* Both functions append to a response. The caller appends any number of connections, then the
+ * total. */
 void rp_wire_write_connection(rp_buf *out, const rp_wire_connection *connection);
 void rp_wire_write_connection_total(rp_buf *out, size_t total);
 
@@ -28,7 +29,8 @@ typedef struct rp_wire_connections {
 } rp_wire_connections;
 
 /* Reads as many connections of a response as fit into `list`, from the first on. On failure the
- * content of `list` is undefined, and the other members of `out` are unchanged. RP_CORRUPT. */
+ * content of `list` is undefined, and the other members of `out` are unchanged. Errors:
+ * RP_CORRUPT. */
 RP_NODISCARD rp_status rp_wire_read_connections(const uint8_t *data, size_t size,
                                                 rp_wire_connections *out, rp_error *err);
 

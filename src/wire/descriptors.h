@@ -30,8 +30,8 @@ extern const char *const rp_wire_services[];
 extern const size_t rp_wire_service_count;
 
 /* rp_wire_find_file() finds a file by its name. rp_wire_find_symbol() finds the file that
- * declares a service, method, message, enum, value, field or oneof, by its full name. NULL if
- * there is none. */
+ * declares a service, method, message, enum, value, field or oneof, by its full name. Returns
+ * NULL if there is none. */
 const rp_wire_file *rp_wire_find_file(rp_string name);
 const rp_wire_file *rp_wire_find_symbol(rp_string name);
 

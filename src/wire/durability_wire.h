@@ -8,8 +8,8 @@
 #include "util/buf.h"
 
 /* Reads a StatusRequest. `*table` is the name of a table, or "" for all tables.
- * `*without_tables` is true if the client wants a response without tables. Errors as in
- * admin_messages.h. */
+ * `*without_tables` is true if the client wants a response without tables. The errors are those
+ * of the readers in admin_messages.h. */
 RP_NODISCARD rp_status rp_wire_read_status_request(const uint8_t *data, size_t size,
                                                    rp_string *table, bool *without_tables,
                                                    rp_error *err);
@@ -18,7 +18,7 @@ RP_NODISCARD rp_status rp_wire_read_status_request(const uint8_t *data, size_t s
 void rp_wire_write_durability(rp_buf *out, const rp_durable_info *info);
 
 /* Reads the durability from a StatusResponse. `*is_there` is false if the response has none,
- * because the server has no data directory. RP_CORRUPT. */
+ * because the server has no data directory. Errors: RP_CORRUPT. */
 RP_NODISCARD rp_status rp_wire_read_durability(const uint8_t *data, size_t size, bool *is_there,
                                                rp_durable_info *out, rp_error *err);
 

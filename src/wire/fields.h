@@ -4,7 +4,7 @@
  * Readers follow proto3. Fields may be in any order. If a field that is not declared as
  * repeated occurs several times, the last value of a scalar counts, and submessages are merged.
  * A field with an unknown number or the wrong type is skipped. Repeated numbers may be packed
- * or not. Readers are pure functions, and their results borrow from the bytes.
+ * or not. The results of readers borrow from the bytes.
  *
  * Writers omit default values. They append to an rp_buf, which sets `bad` when there is no
  * memory. So no writer returns an error: the caller must check `bad` at the end. */
@@ -18,16 +18,16 @@
 /* The largest size of the name of a table, a service or a type. */
 enum { RP_WIRE_MAX_NAME_BYTES = RP_MAX_TABLE_NAME_BYTES };
 
-/* True if the bytes are text: UTF-8 without a zero byte, which is valid both in a proto3 string
- * and in a C string. */
+/* Returns true if the bytes are text: UTF-8 without a zero byte, which is valid both in a
+ * proto3 string and in a C string. */
 bool rp_wire_is_text(const void *data, size_t size);
 
-/* Reads a field of type string. `what` is its name for the error. RP_INVALID if the string is
- * not text or has more than RP_WIRE_MAX_NAME_BYTES. */
+/* Reads a field of type string. `what` is its name for the error. Returns RP_INVALID if the
+ * string is not text or has more than RP_WIRE_MAX_NAME_BYTES. */
 RP_NODISCARD rp_status rp_wire_read_text(const rp_pb_field *field, const char *what,
                                          rp_string *out, rp_error *err);
 
-/* Reads a message whose only field, number 1, is a string. The rules are those of
+/* Reads a message whose only field, number 1, is a string. The limits and errors are those of
  * rp_wire_read_text(). `*out` is "" if the field is absent. */
 RP_NODISCARD rp_status rp_wire_read_only_text(const uint8_t *data, size_t size,
                                               const char *message, const char *what,
@@ -42,21 +42,21 @@ rp_status rp_wire_malformed(rp_error *err, const char *message);
 rp_status rp_wire_blame_peer(rp_status status, rp_error *err);
 
 /* Adds to `*count` the number of values in one field of a `repeated uint64`, packed or not.
- * False if the bytes are not varints. */
+ * Returns false if the bytes are not varints. */
 RP_NODISCARD bool rp_wire_count_numbers(const rp_pb_field *field, size_t *count);
 
 /* Copies the values of a field that rp_wire_count_numbers() has counted. Returns the address
  * after the last value written. */
 uint64_t *rp_wire_copy_numbers(const rp_pb_field *field, uint64_t *out);
 
-/* True if the field is a well-formed KeyWithPriority. */
+/* Returns true if the field is a well-formed KeyWithPriority. */
 RP_NODISCARD bool rp_wire_is_update(const rp_pb_field *field);
 
 /* A fast path: reads the next field if it is a KeyWithPriority with the field number `number`
  * (below 16) that has a key and a priority in this order. All known writers send this form. If
- * it returns false, nothing was read, and the caller must use the general reader. */
+ * the result is false, nothing was read, and the caller must use rp_pb_next(). */
 RP_NODISCARD bool rp_wire_next_update(rp_pb_reader *reader, uint32_t number, rp_update *update);
-/* Checks the same and skips the field. */
+/* As rp_wire_next_update(), but skips the field instead of reading it. */
 RP_NODISCARD bool rp_wire_skip_update(rp_pb_reader *reader, uint32_t number);
 
 /* Copies all KeyWithPriority fields with the field number `number`. The message must have been
@@ -77,15 +77,16 @@ static inline double rp_wire_double(const rp_pb_field *field)
     return value;
 }
 
-/* These append a field with the number `number`, unless the value is 0 or empty. To pass a
- * signed value as uint64_t, sign-extend it first: (uint64_t)(int64_t)value. */
+/* Each of these functions appends a field with the number `number`, unless the value is 0 or
+ * empty. To pass a signed value as uint64_t, sign-extend it first: (uint64_t)(int64_t)value. */
 void rp_wire_put_number(rp_buf *out, uint32_t number, uint64_t value);
 void rp_wire_put_int(rp_buf *out, uint32_t number, int64_t value);
 void rp_wire_put_double(rp_buf *out, uint32_t number, double value);
 void rp_wire_put_bytes(rp_buf *out, uint32_t number, const void *data, size_t size);
 void rp_wire_put_text(rp_buf *out, uint32_t number, const char *text); /* NULL is fine */
 
-/* These append a field even if the value is 0 or empty, for oneofs and optional fields. */
+/* These two functions append a field even if the value is 0 or empty, for oneofs and optional
+ * fields. */
 void rp_wire_put_number_always(rp_buf *out, uint32_t number, uint64_t value);
 void rp_wire_put_bytes_always(rp_buf *out, uint32_t number, const void *data, size_t size);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and writes the messages of gRPC's health service (proto/grpc/health/v1). Pure
- * functions. */
+/* Reads and writes the messages of gRPC's health service (proto/grpc/health/v1). */
 #ifndef RP_WIRE_HEALTH_MESSAGES_H
 #define RP_WIRE_HEALTH_MESSAGES_H
 
@@ -15,8 +14,8 @@ typedef enum rp_wire_serving {
 } rp_wire_serving;
 
 /* Reads a HealthCheckRequest. `*service` borrows from `data`. An empty `*service` means the
- * server as a whole. RP_INVALID (the message is malformed; the name is not text or has more
- * than 255 bytes). */
+ * server as a whole. Errors: RP_INVALID (the message is malformed; the name is not text or has
+ * more than 255 bytes). */
 RP_NODISCARD rp_status rp_wire_read_health_request(const uint8_t *data, size_t size,
                                                    rp_string *service, rp_error *err);
 void rp_wire_write_health_response(rp_buf *out, rp_wire_serving status);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads an InsertStreamRequest, with which a client inserts items, without copying it.
+/* Reads an InsertStreamRequest without copying it. A client inserts items with this message.
  *
  *   InsertStreamRequest   1 ChunkData, repeated   2 PrioritizedItem, repeated
  *                         3 keep_chunk_keys, packed or not
@@ -8,10 +8,10 @@
  *   Column                1 ChunkSlice, repeated   2 squeeze
  *   ChunkSlice            1 chunk_key  2 offset  3 length  4 index
  *
- * Fields may be in any order, but chunks have to be handled before items. So the message is
- * read more than once: the first pass counts its parts and checks the limits, and a further
- * pass for each kind reads the parts of that kind. Nothing is copied or allocated; all results
- * borrow the bytes. */
+ * The fields of a message may be in any order, but its chunks have to be handled before its
+ * items. So the message is read more than once: the first pass counts its parts and checks the
+ * limits, and a further pass for each kind reads the parts of that kind. Nothing is copied or
+ * allocated; all results borrow the bytes. */
 #ifndef RP_WIRE_INSERT_REQUEST_H
 #define RP_WIRE_INSERT_REQUEST_H
 
@@ -40,8 +40,8 @@ typedef struct rp_insert_request {
     rp_insert_excess excess; /* written even on an error */
 } rp_insert_request;
 
-/* Makes the first pass. RP_INVALID (malformed), RP_NO_RESOURCE (a limit is exceeded; the error
- * names the part, the count and the limit). */
+/* Makes the first pass. Errors: RP_INVALID (malformed), RP_NO_RESOURCE (a limit is exceeded;
+ * the error names the part, the count and the limit). */
 RP_NODISCARD rp_status rp_insert_request_read(const uint8_t *data, size_t size,
                                               const rp_insert_limits *limits,
                                               rp_insert_request *out, rp_error *err);
@@ -72,13 +72,13 @@ typedef struct rp_wire_slice {
     uint32_t offset, length, index;
 } rp_wire_slice;
 
-/* An item. Its columns and slices are in arrays of the caller. */
+/* An item. Its columns and slices are in the caller's arrays (rp_wire_item_arrays). */
 typedef struct rp_wire_item {
     uint64_t key;
     rp_string table;
     double priority;
     int32_t times_sampled;
-    int64_t inserted_at_ns; /* sent by servers only */
+    int64_t inserted_at_ns; /* only in messages that servers send */
     size_t column_count, slice_count;
     rp_insert_excess excess; /* written even on an error */
 } rp_wire_item;
@@ -91,8 +91,8 @@ typedef struct rp_wire_item_arrays {
     size_t max_slices;
 } rp_wire_item_arrays;
 
-/* Reads an item. RP_INVALID (malformed, a negative offset or length, no columns, a column
- * without slices), RP_NO_RESOURCE (an array is too small). */
+/* Reads an item. Errors: RP_INVALID (malformed, a negative offset or length, no columns, a
+ * column without slices), RP_NO_RESOURCE (an array is too small). */
 RP_NODISCARD rp_status rp_wire_item_read(const uint8_t *data, size_t size,
                                          const rp_wire_item_arrays *arrays, rp_wire_item *out,
                                          rp_error *err);

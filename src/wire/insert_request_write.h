@@ -4,8 +4,8 @@
  *   InsertStreamRequest   1 ChunkData, repeated   2 PrioritizedItem, repeated
  *                         3 keep_chunk_keys, packed
  *
- * The caller appends chunks, items and keys of chunks to an rp_message, in any order and
- * number: the server reads all chunks of a message before its items. If an append returns
+ * The caller appends chunks, items and keys of chunks to an rp_message, any number of each in
+ * any order: the server reads all chunks of a message before its items. If an append returns
  * false, there is no memory, and the caller must not send the message. */
 #ifndef RP_WIRE_INSERT_REQUEST_WRITE_H
 #define RP_WIRE_INSERT_REQUEST_WRITE_H
@@ -33,8 +33,8 @@ RP_NODISCARD bool rp_insert_request_add_chunks(rp_message *request, rp_chunk *co
 RP_NODISCARD bool rp_insert_request_add_items(rp_message *request, const rp_wire_insert *items,
                                               size_t count);
 
-/* Appends the keys of the chunks that the server keeps for later messages of the stream. Each
- * key must occur once, and the server must have the chunk from this stream. */
+/* Appends the keys of the chunks that the server keeps for later messages of the stream. No key
+ * may occur twice, and the client must have sent the chunk of each key on this stream. */
 RP_NODISCARD bool rp_insert_request_add_keep(rp_message *request, const uint64_t *keys,
                                              size_t count);
 

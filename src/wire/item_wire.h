@@ -7,9 +7,9 @@
  *   Column           1 ChunkSlice, repeated   2 squeeze
  *   ChunkSlice       1 chunk_key  2 offset  3 length  4 index
  *
- * A slice has less than 128 bytes, and so has a column of at most RP_SHORT_COLUMN slices.
- * Therefore the length before such a slice or column is one byte. It is set after the content
- * has been written. */
+ * A slice has less than 128 bytes, and so has a column of at most RP_SHORT_COLUMN slices. A
+ * length below 128 is a varint of one byte. So the writer leaves one byte free before such a
+ * slice or column, and sets this byte to the length after it has written the content. */
 #ifndef RP_WIRE_ITEM_WIRE_H
 #define RP_WIRE_ITEM_WIRE_H
 
@@ -39,8 +39,8 @@ enum {
 
 enum {
     RP_SLICE_MAX_BYTES = 2 + 11 + 3 * 6, /* largest size of a slice with its tag and length */
-    /* The largest number of slices that, with RP_ITEM_SQUEEZE, always fit into 127 bytes, the
-     * largest length that one byte can hold. */
+    /* So many slices, together with the field RP_ITEM_SQUEEZE, always fit into 127 bytes, the
+     * largest length whose varint has one byte. */
     RP_SHORT_COLUMN = (127 - 2) / RP_SLICE_MAX_BYTES,
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes the messages of gRPC's reflection service (proto/grpc/reflection). The
- * versions v1 and v1alpha have the same messages. Pure functions over the tables of
+ * versions v1 and v1alpha have the same messages. The responses come from the tables of
  * descriptors.h. */
 #ifndef RP_WIRE_REFLECTION_MESSAGES_H
 #define RP_WIRE_REFLECTION_MESSAGES_H
@@ -26,8 +26,8 @@ typedef struct rp_wire_reflection_request {
     int32_t extension_number; /* for RP_WIRE_REFLECT_EXTENSION */
 } rp_wire_reflection_request;
 
-/* Reads a ServerReflectionRequest. RP_INVALID (the message is malformed; a text is not UTF-8 or
- * has more than 255 bytes). */
+/* Reads a ServerReflectionRequest. Errors: RP_INVALID (the message is malformed; a text is not
+ * UTF-8 or has more than 255 bytes). */
 RP_NODISCARD rp_status rp_wire_read_reflection_request(const uint8_t *data, size_t size,
                                                        rp_wire_reflection_request *out,
                                                        rp_error *err);

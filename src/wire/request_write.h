@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the requests of a client, all but insert requests (insert_request_write.h). The server
+/* Writes the requests of a client, except insert requests (insert_request_write.h). The server
  * reads them with reverb_messages.h and admin_messages.h.
  *
  * Each function appends one message to `out`. If an append fails, `out->bad` is set: the caller
@@ -22,9 +22,10 @@ void rp_wire_write_mutate_request(rp_buf *out, const char *table, const rp_updat
 void rp_wire_write_reset_request(rp_buf *out, const char *table);
 void rp_wire_write_initialize_request(rp_buf *out, int64_t pid, const char *table);
 
-/* Turns the request in `out` into a SampleSharedRequest, for sampling through shared memory.
- * The caller must have called rp_wire_write_sample_request() before. Appends the id of the
- * client's lease on that memory, and `call`, the number that the client gives to this call. */
+/* Turns the request in `out`, which rp_wire_write_sample_request() has written, into a
+ * SampleSharedRequest, for sampling through shared memory. Appends the id of the client's lease
+ * on that memory (server/shm/lease.h), and `call`, the number that the client gives to this
+ * call. */
 void rp_wire_write_lease(rp_buf *out, const void *lease, size_t lease_bytes, uint64_t call);
 
 /* Writes all options but the extensions and the seed, for which the message has no fields. */

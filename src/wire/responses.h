@@ -4,9 +4,9 @@
  * for example connection_messages.h and run_messages.h. Responses without fields, such as
  * ResetResponse, need no reader: a client ignores their bytes.
  *
- * Readers return RP_CORRUPT (the bytes are not such a message) and RP_NO_RESOURCE (a limit, or
- * memory). Strings borrow from the bytes read, unless noted. Out-parameters are written on
- * RP_OK only. */
+ * Errors of readers: RP_CORRUPT (the bytes are not a message of the expected type),
+ * RP_NO_RESOURCE (a limit, or memory). Strings borrow from the bytes read, unless a comment
+ * says otherwise. Out-parameters are written on RP_OK only. */
 #ifndef RP_WIRE_RESPONSES_H
 #define RP_WIRE_RESPONSES_H
 
@@ -43,21 +43,22 @@ typedef struct rp_wire_tables {
 /* Reads a ServerInfoResponse. Fields of rp_table_info that Reverb does not have are set to 0.
  * If `state_id` is not NULL, it receives the 128-bit tables_state_id of the response: the high
  * half in state_id[0], the low half in state_id[1]. An unknown selector, from a newer Reverb,
- * becomes RP_UNIFORM. A signature with values of an unknown kind is dropped. Returns owned. */
+ * becomes RP_UNIFORM. A signature with values of an unknown kind is dropped. The caller owns
+ * `*out`. */
 RP_NODISCARD rp_status rp_wire_read_server_info(const rp_allocator *alloc, const uint8_t *data,
                                                 size_t size, uint64_t state_id[2],
                                                 rp_wire_tables **out, rp_error *err);
 
 /* Reads the tables of a StatusResponse of reprise.v1: their names, and the fields of
- * rp_table_info that Reverb does not have. The other fields are 0. Returns owned. */
+ * rp_table_info that Reverb does not have. The other fields are 0. The caller owns `*out`. */
 RP_NODISCARD rp_status rp_wire_read_status(const rp_allocator *alloc, const uint8_t *data,
                                            size_t size, rp_wire_tables **out, rp_error *err);
 
 void rp_wire_tables_free(rp_wire_tables *tables); /* NULL is fine */
 
 /* Adds a result of rp_wire_read_status() to one of rp_wire_read_server_info(): copies the
- * fields of a StatusResponse from each table of `status` to the table of `tables` with the same
- * name. */
+ * fields that only a StatusResponse has from each table of `status` to the table of `tables`
+ * with the same name. */
 void rp_wire_tables_merge(rp_wire_tables *tables, const rp_wire_tables *status);
 
 typedef struct rp_wire_waiting {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the small requests of Reverb's service, and writes its small responses.
  *
- * insert_request.h and sample_response.h have the messages with chunks. All functions are pure
- * functions over bytes. Strings borrow from the bytes read. Readers return RP_INVALID (the
- * message is malformed; a name is not text or has more than 255 bytes) and RP_NO_RESOURCE (too
- * many keys). Out-parameters are written on RP_OK only. */
+ * insert_request.h and sample_response.h have the messages with chunks. The functions depend
+ * only on their arguments. Strings borrow from the bytes read. Errors of readers: RP_INVALID
+ * (the message is malformed; a name is not text or has more than 255 bytes), RP_NO_RESOURCE
+ * (too many keys). Out-parameters are written on RP_OK only. */
 #ifndef RP_WIRE_REVERB_MESSAGES_H
 #define RP_WIRE_REVERB_MESSAGES_H
 
@@ -32,8 +32,8 @@ typedef struct rp_wire_mutate_request {
     size_t size;
 } rp_wire_mutate_request;
 
-/* Checks a whole MutatePrioritiesRequest and counts its updates and deletes. RP_NO_RESOURCE if
- * it has more than `max_keys` of both together. */
+/* Checks a whole MutatePrioritiesRequest and counts its updates and deletes. Returns
+ * RP_NO_RESOURCE if the message has more than `max_keys` updates and deletes together. */
 RP_NODISCARD rp_status rp_wire_read_mutate_request(const uint8_t *data, size_t size,
                                                    size_t max_keys, rp_wire_mutate_request *out,
                                                    rp_error *err);

@@ -4,8 +4,8 @@
  *
  * The result is a new chunk with the rows [first, first + count) of the original chunk. Its
  * key, episode, columns, codec and delta encoding are the same. If the original has exactly one
- * row for each step, the range of steps of the result is that of its rows. Otherwise it is the
- * range of the original. The original is not changed. */
+ * row for each step, the range of steps of the result is that of the rows in the result.
+ * Otherwise the result has the range of steps of the original. The original is not changed. */
 #ifndef RP_WIRE_ROW_CUT_H
 #define RP_WIRE_ROW_CUT_H
 
@@ -17,9 +17,9 @@
  * must exist. */
 size_t rp_row_cut_cost(const rp_chunk *chunk, size_t first, size_t count);
 
-/* Cuts a chunk for which rp_row_cut_cost() is not 0. `decoder` may cache the decompressed
- * bytes. `*out` is owned. It is NULL if the cut saves less than a quarter of the chunk's bytes.
- * RP_CORRUPT (the chunk cannot be decoded), RP_NO_RESOURCE. */
+/* Cuts a chunk for which rp_row_cut_cost() is not 0. `decoder` can cache the decompressed
+ * bytes. The caller owns `*out`, which is NULL if the cut saves less than a quarter of the
+ * chunk's bytes. Errors: RP_CORRUPT (the chunk cannot be decoded), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_row_cut(const rp_allocator *alloc, rp_decoder *decoder,
                                   const rp_chunk *chunk, size_t first, size_t count,
                                   rp_chunk **out, rp_error *err);

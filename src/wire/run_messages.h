@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and writes the messages about training runs, proto/reprise/v1/runs.proto. Pure
- * functions over bytes. Strings borrow from the bytes read.
+/* Reads and writes the messages about training runs, proto/reprise/v1/runs.proto. The functions
+ * depend only on their arguments. Strings borrow from the bytes read.
  *
- * Readers of requests return RP_INVALID (the message is malformed, or exceeds a bound of
- * reprise/runs.h) and RP_NO_RESOURCE (memory). rp_runs_report() checks the values of a report
+ * Errors of readers of requests: RP_INVALID (the message is malformed, or exceeds a bound of
+ * reprise/runs.h), RP_NO_RESOURCE (memory). rp_runs_report() checks the values of a report
  * later. */
 #ifndef RP_WIRE_RUN_MESSAGES_H
 #define RP_WIRE_RUN_MESSAGES_H
@@ -29,7 +29,7 @@ void rp_wire_report_deinit(rp_wire_report *report, const rp_allocator *alloc);
 void rp_wire_write_report(rp_buf *out, const rp_run_report *report);
 
 void rp_wire_write_report_response(rp_buf *out, uint64_t dropped);
-/* Reads the response to a report. RP_CORRUPT. */
+/* Reads the response to a report. Errors: RP_CORRUPT. */
 RP_NODISCARD rp_status rp_wire_read_report_response(const uint8_t *data, size_t size,
                                                     uint64_t *dropped, rp_error *err);
 
@@ -46,13 +46,14 @@ typedef struct rp_wire_read_runs {
     uint64_t after;
 } rp_wire_read_runs;
 
-/* Reads a ReadRunsRequest. RP_INVALID also for an unknown format. */
+/* Reads a ReadRunsRequest. Also returns RP_INVALID if the format is unknown. */
 RP_NODISCARD rp_status rp_wire_read_runs_request(const uint8_t *data, size_t size,
                                                  rp_wire_read_runs *out, rp_error *err);
 void rp_wire_write_runs_request(rp_buf *out, const rp_wire_read_runs *request);
 
-/* Write a ReadRunsResponse. The server appends the data to `out` between rp_wire_begin_runs()
- * and rp_wire_end_runs(). `mark` is the result of rp_wire_begin_runs(). */
+/* Both functions together write a ReadRunsResponse. The server appends the data to `out`
+ * between rp_wire_begin_runs() and rp_wire_end_runs(). `mark` is the result of
+ * rp_wire_begin_runs(). */
 size_t rp_wire_begin_runs(rp_buf *out);
 void rp_wire_end_runs(rp_buf *out, size_t mark, uint64_t after, bool more);
 
@@ -62,7 +63,7 @@ typedef struct rp_wire_runs_page {
     bool more;
 } rp_wire_runs_page;
 
-/* Reads a ReadRunsResponse. RP_CORRUPT. */
+/* Reads a ReadRunsResponse. Errors: RP_CORRUPT. */
 RP_NODISCARD rp_status rp_wire_read_runs_page(const uint8_t *data, size_t size,
                                               rp_wire_runs_page *out, rp_error *err);
 

@@ -7,7 +7,7 @@
  *       reference;
  *   S2  column_count <= column_capacity and view_capacity; slice_count <= slice_capacity and
  *       cut_capacity;
- *   S3  `hold` is set only with `shared`;
+ *   S3  `hold` is not NULL only if `shared` is not NULL;
  *   S4  entries of `recent` beyond 2^recent_bits are empty; if recent_dirty is false, all
  *       entries are empty. */
 #ifndef RP_WIRE_SAMPLE_READER_H

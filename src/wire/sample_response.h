@@ -19,9 +19,9 @@ size_t rp_sample_info_size(const rp_sample *sample, size_t table_size);
 uint8_t *rp_sample_info_write(uint8_t *at, const rp_sample *sample, const char *table,
                               size_t table_size);
 
-/* Memory that the server shares with the reader: [base, base + bytes). If a chunk is in it and
- * has `min_bytes` or more, only its offset and size are sent. The entry is then a SharedEntry:
- * a SampleEntry with the further fields
+/* Memory that the server shares with the reader: [base, base + bytes). If a chunk is in this
+ * memory and has `min_bytes` or more, only the offset and size of the chunk are sent. The entry
+ * is then a SharedEntry: a SampleEntry with the further fields
  *
  *   SharedEntry   4 hold   5 SharedChunk, repeated
  *   SharedChunk   1 offset  2 size */
@@ -29,7 +29,8 @@ typedef struct rp_sample_shared {
     const uint8_t *base;
     size_t bytes, min_bytes;
     uint64_t hold; /* number of the hold: the server's reference that keeps these chunks in the
-                      memory (server/shm/lease.h); not 0. It is written with the SampleInfo */
+                      memory (server/shm/lease.h); not 0. The number is written with the
+                      SampleInfo */
 } rp_sample_shared;
 
 static inline bool rp_sample_is_shared(const rp_sample_shared *shared, const uint8_t *data,
@@ -41,8 +42,9 @@ static inline bool rp_sample_is_shared(const rp_sample_shared *shared, const uin
 
 /* Appends to `reply` an entry with chunks [first, first + count) of the sample's trajectory.
  * The entry has the sample's info if `first` is 0, and end_of_sequence if these chunks include
- * the last one. The reply may borrow the chunks, so the caller must make it hold the trajectory
- * (rp_message_hold()). `shared` may be NULL. False if there is no memory. */
+ * the last one. The reply can borrow the bytes of the chunks, so the caller must make the reply
+ * hold the trajectory (rp_message_hold()). `shared` may be NULL. Returns false if there is no
+ * memory. */
 bool rp_sample_entry_append(rp_message *reply, const rp_sample *sample, const char *table,
                             size_t table_size, size_t first, size_t count,
                             const rp_sample_shared *shared);

@@ -15,9 +15,9 @@
  * Chunks of a SharedEntry (sample_response.h) are in memory that the server shares with the
  * reader. They are not copied.
  *
- * All readers return RP_CORRUPT (malformed, pieces that do not match, a missing chunk, a slice
- * outside its chunk, an unknown dtype or codec) and RP_NO_RESOURCE (a limit, or memory). One
- * thread at a time. */
+ * Errors of all readers: RP_CORRUPT (malformed, pieces that do not match, a missing chunk, a
+ * slice outside its chunk, an unknown dtype or codec), RP_NO_RESOURCE (a limit, or memory).
+ * Only one thread at a time may use a reader. */
 #ifndef RP_WIRE_SAMPLE_RESPONSE_READ_H
 #define RP_WIRE_SAMPLE_RESPONSE_READ_H
 
@@ -27,7 +27,7 @@
 
 enum { RP_READ_COPY_BYTES = 8 * 1024 };
 
-/* Limits of one sample, and of one batch. */
+/* Limits of one sample, and of one batch (a PeekResponse or SampleResponse). */
 typedef struct rp_sample_limits {
     rp_chunk_limits chunk;                 /* limits of each chunk */
     size_t chunks, columns, slices, bytes; /* limits of one sample */
@@ -43,7 +43,7 @@ rp_sample_limits rp_sample_limits_default(void);
 typedef struct rp_sample_reader rp_sample_reader;
 
 /* Makes a reader. If `limits` is NULL, the reader has the default limits. Chunks and
- * trajectories are allocated with `alloc`. Returns owned. */
+ * trajectories are allocated with `alloc`. The caller owns `*out`. */
 RP_NODISCARD rp_status rp_sample_reader_new(const rp_allocator *alloc,
                                             const rp_sample_limits *limits,
                                             rp_sample_reader **out, rp_error *err);
@@ -54,9 +54,11 @@ void rp_sample_reader_free(rp_sample_reader *reader); /* NULL is fine */
  * trajectory stay in the shared memory. While the reader assembles the sample, it has a
  * reference to the hold. Every chunk of the sample has a reference too. */
 typedef struct rp_shared_source {
-    /* Returns the address of these bytes; NULL if they are not in the shared memory. */
+    /* Returns the address of `size` bytes at `offset`; NULL if these bytes are not in the
+     * shared memory. */
     const uint8_t *(*find)(void *ctx, uint64_t offset, uint64_t size);
-    /* Returns a reference to the hold with the number `hold`. NULL if the allocation failed. */
+    /* Returns a reference to the hold with the number `hold`. Returns NULL if the allocation
+     * failed. */
     void *(*take)(void *ctx, uint64_t hold);
     void (*ref)(void *hold);
     void (*unref)(void *hold);
@@ -71,7 +73,7 @@ void rp_sample_reader_share(rp_sample_reader *reader, const rp_shared_source *sh
  * after an error. */
 void rp_sample_reader_reset(rp_sample_reader *reader);
 
-/* True if a part of a sample has been read, and further pieces of it must follow. */
+/* Returns true if a part of a sample has been read, and further pieces of it must follow. */
 bool rp_sample_reader_is_within(const rp_sample_reader *reader);
 
 /* Starts to read a SampleStreamResponse. `data` is in `block`; chunks that are not copied take
@@ -95,8 +97,9 @@ typedef struct rp_sample_list {
 } rp_sample_list;
 
 /* Reads a PeekResponse or SampleResponse. If it has more than `out->capacity` samples, returns
- * RP_NO_RESOURCE. If `with_data` is false, which is for a peek without chunks, trajectories are
- * NULL. Chunks are copied. Resets the reader. `out->count` is 0 on failure. */
+ * RP_NO_RESOURCE. If `with_data` is false, the trajectories of the samples are NULL; this is
+ * for a peek without chunks. Chunks are copied. Resets the reader. `out->count` is 0 on
+ * failure. */
 RP_NODISCARD rp_status rp_sample_reader_batch(rp_sample_reader *reader, const uint8_t *data,
                                               size_t size, bool with_data, rp_sample_list *out,
                                               rp_error *err);

@@ -19,12 +19,13 @@ typedef struct rp_wire_selector {
     bool min_heap;
 } rp_wire_selector;
 
-/* Reads a KeyDistributionOptions field. If a message has the field twice, the second is merged
- * into the first. False if the field is malformed. */
+/* Reads a KeyDistributionOptions field. If a message has the field twice, the second field is
+ * merged into the first. Returns false if the field is malformed. */
 RP_NODISCARD bool rp_wire_read_selector(const rp_pb_field *field, rp_wire_selector *selector);
 
-/* Converts `selector`, after all fields of the message have been read. If the field was absent,
- * `*out` is unchanged. False if the kind is unknown. */
+/* Converts `selector` to options. Must be called after all fields of the message have been
+ * read. If the message did not have the field, `*out` is unchanged. Returns false if the kind
+ * is missing or unknown. */
 RP_NODISCARD bool rp_wire_take_selector(const rp_wire_selector *selector,
                                         rp_selector_options *out);
 

@@ -24,9 +24,9 @@ enum {
     RP_WIRE_MAX_SIGNATURE_NODES = 4 * RP_MAX_COLUMNS,
 };
 
-/* Makes a signature from a serialised StructuredValue, without recursion. Returns owned.
- * RP_INVALID (malformed, a value of another kind, a name that is not text, and the errors of
- * rp_signature_new()), RP_NO_RESOURCE (one of the limits above, or memory). */
+/* Makes a signature from a serialised StructuredValue, without recursion. The caller owns
+ * `*out`. Errors: RP_INVALID (malformed, a value of another kind, a name that is not text, and
+ * the errors of rp_signature_new()), RP_NO_RESOURCE (one of the limits above, or memory). */
 RP_NODISCARD rp_status rp_wire_read_signature(const rp_allocator *alloc, const uint8_t *data,
                                               size_t size, rp_signature **out, rp_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adders: turn the steps of N parallel environments into items of tables. As in env.h, each of
- * the parallel environments is called a copy.
+/* Adders: turn the steps of N parallel environments into items of tables. Each of the parallel
+ * environments is called a copy, as in env.h.
  *
  *   rp_adder_options options = {.kind = RP_ADDER_N_STEP, .n = 3, .discount = 0.99F,
  *                               .tables = &(rp_adder_table){.name = "replay"},
@@ -15,7 +15,7 @@
  *       rp_adder_add(adder, &step, rp_wait_forever(), &err);
  *   }
  *
- * An adder makes the same items, bit by bit, as Acme's adder of the same name
+ * An adder makes exactly the items (the same bits) that Acme's adder of the same name
  * (acme/adders/reverb) makes from the same episodes. An episode with T actions has rows 0 to T.
  * Row t < T holds
  *
@@ -23,8 +23,9 @@
  *   (true in row 0 only), extras t
  *
  * Row T holds the last observation, and zeros in all other columns. "Extras" are further
- * columns that the caller defines. The discount is 0 if the episode terminated at that action,
- * else 1. It distinguishes a terminated episode from a truncated one.
+ * columns that the caller defines. The discount of a row is 0 if the episode terminated at the
+ * action of the row, else 1. The discount of row T - 1 therefore tells a terminated episode
+ * from a truncated one.
  *
  * There are three kinds of adders:
  *
@@ -43,8 +44,9 @@
  *   episode    all rows of the episode, when it ends. If `pad` is set, padding rows follow, up
  *              to `length` rows.
  *
- * The items of one copy are created in the order above. Within one call, the items of copy 0
- * come first. If there are several tables, each gets every item.
+ * Each call of rp_adder_add() creates the items of copy 0 first, then those of copy 1, and so
+ * on. At the end of an episode, an n-step adder creates the longest transition of a copy first.
+ * If there are several tables, each gets every item.
  *
  * Not thread-safe: the owner serialises the calls on one adder. */
 #ifndef REPRISE_RL_ADDER_H
@@ -61,21 +63,25 @@ typedef enum rp_adder_kind {
     RP_ADDER_EPISODE = 2,
 } rp_adder_kind;
 
-/* The last sequence of an episode that ends after C rows, including row T. `delta` is the
- * number of rows that are missing for the next regular sequence. */
+/* How a sequence adder makes the last sequence of an episode. Below, C is the number of rows of
+ * the episode, including row T, and `delta` is the number of rows that are missing until the
+ * next regular sequence would be made. */
 typedef enum rp_adder_end {
-    RP_ADDER_ZERO_PAD = 0, /* the last `length` rows after `delta` rows of zeros are appended */
+    RP_ADDER_ZERO_PAD = 0, /* appends `delta` rows of zeros to the episode; the sequence is the
+                              last `length` rows */
     RP_ADDER_TRUNCATE = 1, /* a shorter sequence: the last `length - delta` rows */
     RP_ADDER_WRITE = 2,    /* the last `length` rows; no sequence if C < length */
     RP_ADDER_CONTINUE = 3, /* no extra sequence: the rows of the next episode follow row T, and
-                              a sequence may contain rows of both */
+                              a sequence can contain rows of both episodes */
 } rp_adder_end;
 
-/* New items, for a function that computes their priorities. Arrays hold the items one after the
- * other, in the order of creation. Borrowed until the function returns. */
+/* New items, as the argument of a function that computes their priorities
+ * (rp_adder_table.prioritize). Arrays hold the items one after the other, in the order of
+ * creation. Borrowed until that function returns. */
 typedef struct rp_adder_items {
-    size_t count;           /* n-step: all items that one call creates; other kinds: 1 */
-    size_t rows;            /* rows of each item, including padding; n-step: 1 */
+    size_t count;           /* number of items. n-step: all items that one rp_adder_add()
+                               creates; other kinds: 1 */
+    size_t rows;            /* number of rows of each item, including padding; n-step: 1 */
     const uint32_t *copies; /* for each item, the index of its copy */
     /* One array for each column of the items, in the order of rp_adder_signature(). */
     const void *const *columns;
@@ -98,12 +104,12 @@ typedef struct rp_adder_options {
     const rp_allocator *alloc; /* NULL: rp_allocator_default() */
     rp_adder_kind kind;
     size_t copies;               /* * 1 to RP_ENV_MAX_COPIES */
-    rp_spec observation, action; /* * of one row; their names are not used */
-    rp_shape reward_shape;       /* shape of one reward; zero: a scalar */
-    rp_shape discount_shape;     /* must broadcast with reward_shape as in NumPy; n-step: R has
-                                    the broadcast shape */
-    const rp_spec *extras;       /* specs of one row of each extra column, in byte order of
-                                    their names, which is the order of a flattened dict */
+    rp_spec observation, action; /* * types of one row; their names are not used */
+    rp_shape reward_shape;       /* shape of one reward; if left zero: a scalar */
+    rp_shape discount_shape;     /* shape of one discount. It and reward_shape must broadcast,
+                                    as in NumPy; for n-step, R has the resulting shape */
+    const rp_spec *extras;       /* specs of one row of each extra column, sorted by the bytes
+                                    of their names, as in a flattened dict */
     size_t extra_count;
     const rp_adder_table *tables; /* * */
     size_t table_count;           /* * */
@@ -111,26 +117,29 @@ typedef struct rp_adder_options {
     int32_t n;      /* * n-step: >= 1 */
     float discount; /* * n-step: the agent's discount per step */
 
-    int32_t length;   /* * sequence: rows of an item; episode: the maximum of T + 1 */
-    int32_t period;   /* * sequence: >= 1; at most `length` with RP_ADDER_TRUNCATE */
-    rp_adder_end end; /* sequence */
-    bool pad;         /* episode: append padding rows to `length` */
-    /* Writes the padding row of a column. Called by rp_adder_new() for each column except
-     * start_of_episode. NULL: padding is zeros. */
+    int32_t length;   /* * sequence: rows of an item; episode: the most rows, T + 1, of an
+                         episode */
+    int32_t period;   /* * sequence: rows from one sequence to the next, >= 1; at most `length`
+                         with RP_ADDER_TRUNCATE */
+    rp_adder_end end; /* sequence: how an episode ends */
+    bool pad;         /* episode; true: append padding rows, up to `length` rows in all */
+    /* For episodes with `pad`: writes the padding row of one column to `row`. rp_adder_new()
+     * calls it for each column except start_of_episode. NULL: padding is zeros. */
     void (*padding)(void *ctx, const rp_spec *column, void *row);
     void *padding_ctx;
 
-    size_t max_in_flight; /* rp_adder_add() waits while a table has more unconfirmed items of
-                             one copy than this; 0: 5 (n-step), 2 (sequence), 1 (episode). An
-                             item is unconfirmed until the table has accepted it */
-    bool unchecked;       /* do not compare items with the signature of their table */
-    /* The rows of a chunk, and the codec of every column. 0 and NULL: the adder chooses them by
-     * the size of a row. */
+    size_t max_in_flight; /* rp_adder_add() waits while more than max_in_flight * copies *
+                             table_count items are unconfirmed. An item is unconfirmed until its
+                             table has accepted it. 0: 5 (n-step), 2 (sequence), 1 (episode) */
+    bool unchecked;       /* true: items are not compared with the signature of their table */
+    /* How rows are packed into chunks, the blocks of rows in which a column is compressed and
+     * sent: the number of rows of a chunk, and the codec of every column. 0 and NULL: the adder
+     * chooses them by the size of a row. */
     int32_t chunk_length;
     const rp_chunk_options *chunk;
 } rp_adder_options;
 
-/* Sets copies, observation and action to those of an environment. */
+/* Sets the options `copies`, `observation` and `action` to those of an environment. */
 RP_API void rp_adder_fit_env(rp_adder_options *options, const rp_env *env);
 
 /* Makes the signature of the tables, which describes the columns of their items. It is a named
@@ -139,31 +148,33 @@ RP_API void rp_adder_fit_env(rp_adder_options *options, const rp_env *env);
  *   n-step            observation, action, reward, discount, next_observation, extras
  *   sequence, episode observation, action, reward, discount, start_of_episode, extras
  *
- * For sequences and episodes each column has a first dimension for the rows, which is -1 if
- * items differ in length. `extras` is a dict with the names of the extra columns; it is missing
- * if there are none. Returns owned: release it with rp_signature_unref(). The statuses are
- * those of rp_adder_new(). */
+ * For sequences and episodes each column has a first dimension for the rows. This dimension is
+ * -1 if items differ in length. `extras` is a dict with the names of the extra columns; the
+ * tuple has no `extras` if there are no such columns. Returns owned: the caller must release
+ * the signature with rp_signature_unref(). The errors are those of rp_adder_new(). */
 RP_API RP_NODISCARD rp_status rp_adder_signature(const rp_adder_options *options,
                                                  rp_signature **out, rp_error *err);
 
 typedef struct rp_adder rp_adder;
 
-/* Makes an adder, which owns a writer. `wait` limits the wait for the signatures of the tables,
- * as in rp_trajectory_writer_new(). The client must outlive the adder. Returns owned.
- * RP_INVALID (the text of the error names the option, the value and the bound),
+/* Makes an adder, which writes through a trajectory writer of its own. `wait` limits the wait
+ * for the signatures of the tables, as in rp_trajectory_writer_new(). The client must outlive
+ * the adder. Returns owned.
+ * Errors: RP_INVALID (the text of the error names the option, the value and the bound),
  * RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_adder_new(rp_client *client, const rp_adder_options *options,
                                            rp_wait wait, rp_adder **out, rp_error *err);
 
-/* Frees an adder without waiting. Unconfirmed items may be lost, so call rp_adder_flush()
- * first. */
+/* Frees an adder without waiting. Unconfirmed items can be lost, so the owner should call
+ * rp_adder_flush() first. */
 RP_API void rp_adder_free(rp_adder *adder); /* NULL is fine */
 
 /* Begins an episode in each copy for which `which` is true, or in every copy if `which` is
- * NULL. `observations` has a row for each copy.
- * RP_PRECONDITION (a copy is within an episode), RP_INVALID (`observations` is NULL), or a
- * status of rp_trajectory_writer_append(), after which the adder is unusable as after a failed
- * rp_adder_add(). */
+ * NULL. `observations` has the first observation of each copy: one row per copy, also for
+ * copies that begin no episode.
+ * Errors: RP_PRECONDITION (a copy is within an episode), RP_INVALID (`observations` is NULL),
+ * or a status of rp_trajectory_writer_append(), after which the adder is unusable as after a
+ * failed rp_adder_add(). */
 RP_API RP_NODISCARD rp_status rp_adder_first(rp_adder *adder, const void *observations,
                                              const bool *which, rp_error *err);
 
@@ -171,12 +182,14 @@ RP_API RP_NODISCARD rp_status rp_adder_first(rp_adder *adder, const void *observ
  * the layout of rp_env_step(). */
 typedef struct rp_adder_step {
     const void *actions;
-    /* The observations after the actions. If the episode of a copy ended, its row is the first
-     * observation of its next episode, and the adder begins that episode. */
+    /* The observations after the actions. If the episode of a copy ended and last_observations
+     * is not NULL, the row of the copy is the first observation of its next episode, and the
+     * adder begins that episode. */
     const void *observations;
     /* The last observation of each copy whose episode ended; other rows are not read. NULL: the
-     * last observations are in `observations`, as with rp_env_options.keep_ended. The caller
-     * must then call rp_adder_first() for these copies before the next step. */
+     * rows of `observations` are the last observations, as with rp_env_options.keep_ended. In
+     * this case the caller must call rp_adder_first() for the copies whose episode ended before
+     * the next step. */
     const void *last_observations;
     const double *rewards; /* stored as float32 */
     const bool *terminated, *truncated;
@@ -185,34 +198,35 @@ typedef struct rp_adder_step {
 } rp_adder_step;
 
 /* Adds a step of every copy, and creates the items that the step completes. First waits until
- * max_in_flight permits another item; this is where the rate limiter of a table slows an actor
- * down.
+ * at most as many items are unconfirmed as max_in_flight permits. A table whose rate limiter
+ * accepts items slowly therefore slows the caller down.
  *
- * After these statuses nothing has been added, and the call can be repeated: RP_DEADLINE,
- * RP_CANCELLED, RP_PRECONDITION (a copy has not begun an episode, or would exceed the length of
- * an episode adder), RP_INVALID (an array is missing), or the status with which a table has
- * rejected an item of an earlier call.
+ * After the following errors nothing has been added, and the call can be repeated: RP_DEADLINE,
+ * RP_CANCELLED, RP_PRECONDITION (a copy has not begun an episode, or its episode would exceed
+ * the `length` of an episode adder), RP_INVALID (an array is missing), or the status with which
+ * a table has rejected an item of an earlier call.
  *
- * If creating an item or prioritize() fails, the adder becomes unusable, and later calls return
- * RP_PRECONDITION. rp_adder_reset() with `which` NULL makes it usable again. */
+ * If prioritize() or the creation of an item fails, the adder becomes unusable: later calls of
+ * rp_adder_first() and rp_adder_add() return RP_PRECONDITION. rp_adder_reset() with `which`
+ * NULL makes the adder usable again. */
 RP_API RP_NODISCARD rp_status rp_adder_add(rp_adder *adder, const rp_adder_step *step,
                                            rp_wait wait, rp_error *err);
 
 /* Drops the current episode of each copy for which `which` is true, or of every copy if `which`
- * is NULL. No more items are created from a dropped episode, not even those at the end of an
- * episode. With RP_ADDER_CONTINUE the next sequence of the copy has no rows from before the
- * call.
+ * is NULL. No more items are created from a dropped episode, not even those that the end of an
+ * episode would create. With RP_ADDER_CONTINUE, later sequences of the copy have no rows from
+ * before this call.
  *
- * If `which` is NULL, flushes all items first, and makes a failed adder usable again; if the
- * flush fails, nothing has changed. If `which` is not NULL, does not wait.
- * RP_PRECONDITION (the adder has failed, and `which` is not NULL), or a status of
+ * If `which` is NULL, first sends all items and waits until they are confirmed; if this fails,
+ * nothing else has changed. Then makes an unusable adder usable again. If `which` is not NULL,
+ * does not wait.
+ * Errors: RP_PRECONDITION (the adder is unusable, and `which` is not NULL), or a status of
  * rp_trajectory_writer_end_episode(). */
 RP_API RP_NODISCARD rp_status rp_adder_reset(rp_adder *adder, const bool *which, rp_wait wait,
                                              rp_error *err);
 
-/* Mutes an adder, or ends this. A muted adder takes steps but creates no items. With it a
- * program can give a new adder the steps that an earlier adder held, if the items of these
- * steps exist already. */
+/* Mutes or unmutes an adder. A muted adder takes steps but creates no items. A program that
+ * restores a snapshot mutes its new adder while it repeats steps whose items exist already. */
 RP_API void rp_adder_set_muted(rp_adder *adder, bool muted);
 
 /* Sends all items and waits until they are confirmed, as rp_trajectory_writer_flush() does. */

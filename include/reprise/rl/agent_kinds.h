@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The built-in agents (DQN, DPG, SAC) by name, for programs that train, load or export any of
- * them. */
+/* The built-in agents (DQN, DPG, SAC) by name, for programs that train, load or export any one
+ * of them. */
 #ifndef REPRISE_RL_AGENT_KINDS_H
 #define REPRISE_RL_AGENT_KINDS_H
 
@@ -10,15 +10,15 @@
 
 RP_BEGIN_DECLS
 
-/* The settings of any one kind of agent. */
+/* The settings of one agent, whose kind is known from elsewhere. */
 typedef union rp_agent_settings {
     rp_dqn_settings dqn;
     rp_dpg_settings dpg;
     rp_sac_settings sac;
 } rp_agent_settings;
 
-/* The options of an agent. rp_dqn_options, rp_dpg_options and rp_sac_options have the same
- * fields, and describe them. */
+/* The options of an agent. The comments of rp_dqn_options (dqn.h), rp_dpg_options (dpg.h) and
+ * rp_sac_options (sac.h), which have the same fields, describe them. */
 typedef struct rp_agent_options {
     const rp_agent_settings *settings; /* copied */
     const rp_env_spec *spec;
@@ -29,13 +29,14 @@ typedef struct rp_agent_options {
 
 /* A kind of agent: functions that make agents and their parts. */
 typedef struct rp_agent_kind {
-    const char *name; /* "dqn" */
+    const char *name; /* name of the kind, for example "dqn" */
     /* Returns the table of the settings (settings.h). Static. */
     const rp_settings_table *(*settings)(void);
     /* Makes an agent. Returns owned. */
     rp_status (*new_agent)(const rp_allocator *alloc, const rp_agent_options *options,
                            rp_agent **out, rp_error *err);
-    /* Makes the network of the policy, to load or to export parameters. Returns owned. */
+    /* Makes the network of the policy, with which a program can load or export parameters.
+     * Returns owned. */
     rp_status (*new_net)(const rp_allocator *alloc, const rp_agent_settings *settings,
                          const rp_env_spec *spec, rp_net **out, rp_error *err);
     /* Makes a policy that runs `net`, made by new_net(), for at most `rows` observations in one
@@ -52,8 +53,8 @@ typedef struct rp_agent_kind {
 /* Returns the kind with this name, or NULL if there is none. Static. */
 RP_API const rp_agent_kind *rp_agent_find(const char *name);
 
-/* Returns kind number `index` in order of names, from 0 on, or NULL behind the last kind.
- * Static. */
+/* Returns kind number `index`, counted from 0 in the order of names. Returns NULL if there are
+ * not so many kinds. Static. */
 RP_API const rp_agent_kind *rp_agent_kind_at(size_t index);
 
 /* Returns the setting "copies", the number of parallel environments, which every kind has. */

@@ -10,11 +10,12 @@
  *   learner     --parameters-->             "variables"  --parameters-->  actors, evaluator
  *   learner     --its state-->              "snapshot"   --its state-->   restarted learner
  *
- * The parts may therefore be threads of one process that share a store, or processes on the
- * hosts of a cluster that use servers. An rp_apex is the program of one process: it runs the
- * parts that rp_apex_start() starts. Parts can be started in any order, and each part makes the
- * tables that are missing. A part that cannot reach the replay waits until the replay is back,
- * and reports this in rp_apex_part. An actor then sends its unconfirmed items again.
+ * The parts can therefore be threads of one process that share a store, or processes on several
+ * hosts that use servers. An rp_apex runs the parts of one process: those that rp_apex_start()
+ * has started. Below, an rp_apex is called a program. The parts can be started in any order,
+ * because each part makes the tables that are missing. A part that cannot reach the replay
+ * waits until the replay is back, and reports the wait in rp_apex_part.waits_for. After the
+ * wait an actor sends its unconfirmed items, those that the table has not accepted yet, again.
  *
  *   rp_apex_new(NULL, &options, &apex, &err);
  *   rp_apex_start(apex, RP_APEX_LEARNER, 0, &err);
@@ -39,26 +40,29 @@ RP_BEGIN_DECLS
  * The other pointers are borrowed for one call. */
 typedef struct rp_apex_making {
     const rp_allocator *alloc;
-    const void *settings;    /* the settings struct of the algorithm */
+    const void *settings;    /* the settings struct of the algorithm, for example
+                                rp_dqn_settings */
     const rp_env_spec *spec; /* specification of the environment */
     rp_client *client;
-    int64_t index, actors; /* index of the actor; number of actors in all processes */
-    rp_pcg64 *rng;         /* an actor copies it; a learner draws from it */
+    int64_t index, actors; /* index: of an actor, from 0 on. actors: number of actors in all
+                              processes */
+    rp_pcg64 *rng;         /* a new actor copies the generator; a new learner draws its initial
+                              parameters from it */
 } rp_apex_making;
 
 /* An algorithm that Ape-X can run: its actor and its learner. */
 typedef struct rp_apex_algorithm {
-    const char *name; /* "dqn" */
+    const char *name; /* name of the algorithm, for example "dqn" */
     /* Returns the number of parallel environments of one actor. */
     size_t (*copies)(const void *settings);
-    /* Fills in the options of the table "replay". Its max_size is a soft limit: the table may
-     * exceed it until the learner removes the excess (trim_every). The caller must release the
-     * signature. */
+    /* Fills in the options of the table "replay". The max_size in these options is a soft
+     * limit: the table is allowed to exceed it until the learner removes the excess items (see
+     * trim_every below). The caller must release the signature. */
     rp_status (*table)(const rp_apex_making *making, rp_table_options *out, rp_error *err);
     rp_status (*new_actor)(const rp_apex_making *making, rp_wait wait, rp_actor **out,
                            rp_error *err);
     rp_status (*new_learner)(const rp_apex_making *making, rp_learner **out, rp_error *err);
-    /* Makes a policy without a learner. */
+    /* Makes a policy for a part that has no learner, such as the evaluator. */
     rp_status (*new_policy)(const rp_apex_making *making, size_t rows, rp_policy **out,
                             rp_error *err);
 } rp_apex_algorithm;
@@ -80,29 +84,32 @@ typedef struct rp_apex_options {
     const rp_env_class *env_class;      /* * */
     rp_client *client;   /* * a client of a store in this process, or of servers */
     rp_client *home;     /* a client of the one server that has the tables "variables" and
-                            "snapshot"; must be set if `client` uses several servers (shards).
-                            NULL: `client` */
-    int64_t actors;      /* * actors of all processes, 1 to RP_APEX_MAX_ACTORS */
+                            "snapshot". It must be set if the table "replay" is spread over
+                            several servers (shards), which `client` then uses. NULL:
+                            `client` */
+    int64_t actors;      /* * number of actors of all processes, 1 to RP_APEX_MAX_ACTORS */
     int64_t most_actors; /* largest argument of rp_apex_set_actors(); 0: `actors` */
     uint64_t seed;
     int64_t max_steps;  /* the learner ends when this many items have been inserted; 0: never */
-    bool keep_going;    /* the program goes on after the evaluator finds the task solved */
-    int64_t pull_every; /* steps of an actor between two fetches of parameters; 0: 400 */
-    /* The next three count the updates of all learner threads together. */
+    bool keep_going;    /* true: the program continues after the evaluator has found the task
+                           solved */
+    int64_t pull_every; /* steps that all environments of an actor make between two fetches of
+                           parameters; 0: 400 */
+    /* The next three fields are numbers of updates, summed over all threads of the learner. */
     int64_t publish_every;    /* updates between two publications of parameters; 0: 50 */
-    int64_t trim_every;       /* updates between two removals of the items of "replay" over its
-                                 soft limit; 0: 100 */
+    int64_t trim_every;       /* updates between two checks of the size of "replay", each of
+                                 which removes the items over the soft limit; 0: 100 */
     int64_t save_every;       /* updates between two snapshots of the learner; 0: 2,000 */
     int64_t eval_episodes;    /* episodes of an evaluation; 0: 20 */
-    int64_t confirm_episodes; /* episodes that confirm an evaluation over the threshold; 0:
-                                 300 */
-    double threshold;         /* mean return at which the task is solved; 0: the environment's
-                                 value. NaN: never solved */
-    int64_t patience_ms;      /* a part fails when it could not reach the replay for this long;
-                                 0: 300,000 */
-    int64_t tend_ms;          /* least time between two checks of the learner. It checks that
-                                 the table "variables" still has its latest parameters, and
-                                 publishes them again if not; 0: 2,000 */
+    int64_t confirm_episodes; /* episodes of the second evaluation, which confirms a first one
+                                 that reached the threshold; 0: 300 */
+    double threshold;         /* mean return at which the task is solved. 0: the value of the
+                                 environment; NaN: the task is never solved */
+    int64_t patience_ms;      /* a part fails if it has not reached the replay for this time; 0:
+                                 300,000 */
+    int64_t tend_ms;          /* the learner checks from time to time that the table "variables"
+                                 still has its latest parameters, and publishes them again if
+                                 not. This is the least time between two checks; 0: 2,000 */
 } rp_apex_options;
 
 enum { RP_APEX_MAX_ACTORS = 4096 };
@@ -118,7 +125,7 @@ RP_API const char *rp_apex_role_name(rp_apex_role role);
 
 typedef struct rp_apex rp_apex;
 
-/* Makes a program without parts. Returns owned. RP_INVALID, RP_NO_RESOURCE. */
+/* Makes a program without parts. Returns owned. Errors: RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_apex_new(const rp_allocator *alloc,
                                           const rp_apex_options *options, rp_apex **out,
                                           rp_error *err);
@@ -126,74 +133,79 @@ RP_API RP_NODISCARD rp_status rp_apex_new(const rp_allocator *alloc,
 RP_API void rp_apex_free(rp_apex *apex);
 
 /* Starts a part on a thread of its own. `index` is the index of an actor; for the other roles
- * it is 0. A part may be started once. RP_INVALID, RP_EXISTS, RP_NO_RESOURCE. */
+ * it must be 0. Errors: RP_INVALID, RP_EXISTS (the part was started before), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_apex_start(rp_apex *apex, rp_apex_role role, int64_t index,
                                             rp_error *err);
 
-/* Changes the number of actors, from 1 to most_actors. All actors must be in this process.
- * Starts the actors that are missing, or asks those with the largest indices to leave, without
- * waiting for them. Before an actor leaves, it writes its pending items to the replay, which
- * may take until the learner has drawn enough samples. The other actors adapt their exploration
- * to the new number at their next fetch of parameters. RP_INVALID, RP_NO_RESOURCE (not all
+/* Changes the number of actors to `actors`, which must be from 1 to most_actors. All actors
+ * must be in this process. Starts the actors that are missing, or asks those with the largest
+ * indices to leave, without waiting for them. Before an actor leaves, it writes its remaining
+ * items to the replay. If the rate limiter of the replay delays these items, the actor waits
+ * until the learner has drawn enough samples. The other actors adapt their exploration to the
+ * new number at their next fetch of parameters. Errors: RP_INVALID, RP_NO_RESOURCE (not all
  * missing actors could be started). */
 RP_API RP_NODISCARD rp_status rp_apex_set_actors(rp_apex *apex, int64_t actors, rp_error *err);
 
-/* Changes the number of threads that compute the updates of this process's learner, from its
- * next update on. If the learner cannot use that number, it keeps the old one, and reports this
- * in rp_apex_part.trouble. */
+/* Changes the number of threads that compute the updates of the learner in this process, from
+ * its next update on. If the learner cannot use the new number, it keeps the old one and says
+ * so in rp_apex_part.trouble. */
 RP_API void rp_apex_set_learners(rp_apex *apex, int64_t learners);
 
 /* Asks all parts to end. Each ends after its current step, update or call to the replay. */
 RP_API void rp_apex_stop(rp_apex *apex);
 
-/* Waits at most `ms` milliseconds for the end of the program. `*done` is true if the program
- * has ended; all parts have then been asked to end. The program ends when the learner has
- * reached max_steps, when a part fails, or by rp_apex_stop(). If keep_going is false, it also
- * ends when the evaluator finds the task solved. Returns the status of a part that has failed;
- * the text of the error names the part. */
+/* Waits at most `ms` milliseconds for the end of the program. Sets `*done` to true if the
+ * program has ended; at this point all parts have been asked to end. The program ends when the
+ * learner has reached max_steps, when a part fails, or when rp_apex_stop() was called. If
+ * keep_going is false, it also ends when the evaluator finds the task solved. If a part has
+ * failed, returns its status, and the text of the error names the part. */
 RP_API RP_NODISCARD rp_status rp_apex_wait(rp_apex *apex, int64_t ms, bool *done,
                                            rp_error *err);
 
-/* The state of a part at one moment. A number that a part does not have is 0, or NaN if it is a
- * double. */
+/* The state of a part at one moment. The prefix of a comment names the role that has the field;
+ * for the other roles the field is 0, or NaN if it is a double. */
 typedef struct rp_apex_part {
     rp_apex_role role;
     int64_t index;
     bool has_ended;
-    bool has_left;       /* actor: rp_apex_set_actors() has made it leave */
+    bool has_left;       /* actor: it has left because rp_apex_set_actors() lowered the number
+                            of actors */
     char waits_for[160]; /* what the part waits for; "" while it works */
-    char trouble[160];   /* a problem despite which the part goes on; "": none */
-    double wait_share;   /* fraction of the time since the last rp_apex_get_parts() that the
-                            part has waited, 0 to 1 */
-    int64_t version; /* version of the latest parameters that it published, used or evaluated */
+    char trouble[160];   /* a problem with which the part continues to work; "": none */
+    double wait_share;   /* fraction of the time since the last rp_apex_get_parts() during which
+                            the part has waited, 0 to 1 */
+    int64_t version;     /* version (variables.h) of the latest parameters that the learner
+                            published, the actor uses, or the evaluator evaluated */
     int64_t learner_steps; /* items inserted when the learner published these parameters */
     int64_t steps;         /* actor: steps of its environments */
     int64_t items;         /* actor: items written, at its latest fetch of parameters */
     int64_t episodes;      /* actor: finished episodes; evaluator: evaluations */
-    double mean_return, mean_length; /* actor: of its latest 100 episodes; evaluator: of the
-                                        latest evaluation */
+    double mean_return, mean_length; /* actor: means over its latest 100 episodes; evaluator:
+                                        means of the latest evaluation */
     double exploration;              /* actor: rp_actor.exploration */
     rp_agent_metrics metrics;        /* learner: means over its latest updates */
-    int64_t threads;     /* learner: the number set by rp_apex_set_learners(); 0: not called */
-    int64_t shards_away; /* learner: shards without the table, or not reachable */
+    int64_t threads;     /* learner: number of threads that rp_apex_set_learners() has set; 0:
+                            it was not called, or the learner refused the number */
+    int64_t shards_away; /* learner: number of shards that cannot be reached or have no table
+                            "replay" */
     bool is_solved;      /* evaluator: it has found the task solved */
     rp_verdict verdict;  /* evaluator: the latest verdict; version 0: none yet */
     rp_verdict solution; /* evaluator: the first verdict that found the task solved */
 } rp_apex_part;
 
-/* Writes the states of the parts of this process, in the order in which they were started, but
- * at most `capacity`. Returns the number written. */
+/* Writes the states of the parts of this process to `out`, in the order in which the parts were
+ * started, but at most `capacity` states. Returns the number of states written. */
 RP_API size_t rp_apex_get_parts(rp_apex *apex, rp_apex_part *out, size_t capacity);
 
-/* Computes the progress of the run (run_log.h) from the states of parts. Rates are over the
- * time since `last`, the previous progress, or since rp_apex_new() if `last` is NULL. Numbers
- * that these parts do not know are NaN. */
+/* Computes the progress of the run (run_log.h) from the states of `count` parts. `last` is the
+ * previous progress: rates are over the time since then. If `last` is NULL, rates are over the
+ * time since rp_apex_new(). Numbers that these parts do not know are NaN. */
 RP_API rp_run_progress rp_apex_progress(const rp_apex *apex, const rp_apex_part *parts,
                                         size_t count, const rp_run_progress *last);
 
-/* Copies the parameters that solved the task. If it is not solved, copies the latest parameters
- * that this process has seen. Returns false if there are none. `count` must be
- * rp_apex_parameter_count(). */
+/* Copies the parameters that solved the task to `out`. If the task is not solved, copies the
+ * latest parameters that this process has published or has fetched for an evaluation. Returns
+ * false if there are none. `count` must be rp_apex_parameter_count(). */
 RP_API bool rp_apex_get_parameters(rp_apex *apex, rp_real *out, size_t count);
 RP_API size_t rp_apex_parameter_count(const rp_apex *apex);
 

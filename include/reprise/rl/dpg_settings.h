@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All settings of DPG as one X-macro list. An entry has a kind (settings.h), the field of
- * rp_dpg_settings (dpg.h), the name in options and files, the default, the lower and the upper
- * bound, and a description. A program that shows or reads settings expands the list with a
- * macro of its own. */
+/* All settings of DPG as one X-macro list. The arguments of an entry are the kind
+ * (RP_SETTING_... of settings.h), the field of rp_dpg_settings (dpg.h), the name in options and
+ * files, the default, the lower bound, the upper bound, and a description. To use the list,
+ * define a macro with these arguments and pass it as X. */
 #ifndef REPRISE_RL_DPG_SETTINGS_H
 #define REPRISE_RL_DPG_SETTINGS_H
 
 /* clang-format off */
 #define RP_DPG_SETTING_LIST(X) RP_DPG_SHARED_SETTING_LIST(X) RP_DPG_OWN_SETTING_LIST(X)
 
-/* Settings that DQN has, too. The defaults are those of DPG. */
+/* Settings whose names DQN also has. The defaults below are those of DPG. */
 #define RP_DPG_SHARED_SETTING_LIST(X)                                                          \
     X(INTEGER, copies, "copies", 8, 1, 4096, "environments stepped as one group")              \
     X(INTEGER, hidden, "hidden", 64, 1, 65536, "units of a hidden layer")                      \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All settings of DQN as one X-macro list. An entry has a kind (settings.h), the field of
- * rp_dqn_settings (dqn.h), the name in options and files, the default, the lower and the upper
- * bound, and a description. A program that shows or reads settings expands the list with a
- * macro of its own. */
+/* All settings of DQN as one X-macro list. The arguments of an entry are the kind
+ * (RP_SETTING_... of settings.h), the field of rp_dqn_settings (dqn.h), the name in options and
+ * files, the default, the lower bound, the upper bound, and a description. To use the list,
+ * define a macro with these arguments and pass it as X. */
 #ifndef REPRISE_RL_DQN_SETTINGS_H
 #define REPRISE_RL_DQN_SETTINGS_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Evaluation: measures the return of a policy in episodes without exploration and learning.
  *
- * rp_evaluate() runs episodes on the calling thread. An rp_evaluator has a thread of its own,
- * which fetches parameters that a learner has published (variables.h) and evaluates them while
- * the learner continues. */
+ * rp_evaluate() runs episodes on the calling thread. An rp_evaluator has a thread of its own.
+ * This thread fetches parameters that a learner has published through a table (variables.h),
+ * and evaluates them while the learner continues. */
 #ifndef REPRISE_RL_EVALUATOR_H
 #define REPRISE_RL_EVALUATOR_H
 
@@ -22,44 +22,47 @@ typedef struct rp_evaluation {
 /* The options of an evaluation. Borrowed for the call, or until the evaluator is freed. */
 typedef struct rp_evaluation_options {
     const rp_env_class *env_class;
-    rp_env_options env; /* `copies` is ignored; each episode has an environment of its own */
-    rp_policy *policy;  /* policy->rows limits the environments that are stepped at once */
+    rp_env_options env; /* options of the environments; `copies` is ignored, because each
+                           episode has an environment of its own */
+    rp_policy *policy;  /* at most policy->rows environments are stepped at once */
     int64_t episodes;   /* >= 1 */
     int64_t max_steps;  /* an episode is cut off after this many steps; 0: 1,000,000 */
     uint64_t seed;      /* seed of the environments */
-    /* Called every few steps. If it returns true, the evaluation ends with RP_CANCELLED. May be
-     * NULL. */
+    /* Called every few steps. If should_stop() returns true, the evaluation ends with
+     * RP_CANCELLED. May be NULL. */
     bool (*should_stop)(void *ctx);
     void *ctx;
 } rp_evaluation_options;
 
 /* Runs options->episodes episodes. The result depends only on the options and the parameters.
- * The statuses are those of the environment, RP_INVALID, and RP_CANCELLED. */
+ * Errors: those of the environment, RP_INVALID, RP_CANCELLED. */
 RP_API RP_NODISCARD rp_status rp_evaluate(const rp_allocator *alloc,
                                           const rp_evaluation_options *options,
                                           const rp_real *params, rp_evaluation *out,
                                           rp_error *err);
 
-/* A verdict: whether parameters solve their task. The evaluation `first` runs some episodes. If
- * its mean return reaches the threshold, the evaluation `confirmed` runs more and different
- * episodes. Their mean must exceed the threshold by at least its standard error. This second
- * test is needed because, among many evaluations, some pass the first test by luck. */
+/* A verdict: whether parameters solve the task. The evaluation `first` runs some episodes. If
+ * its mean return reaches the threshold, the evaluation `confirmed` runs other episodes,
+ * usually more. The task is solved if the mean return of `confirmed`, less its standard error,
+ * reaches the threshold. This second evaluation is needed because, among many evaluations, some
+ * reach the threshold by luck. */
 typedef struct rp_verdict {
     int64_t version, note; /* version and note of the parameters (variables.h) */
     rp_evaluation first;
-    rp_evaluation confirmed; /* confirmed.episodes is 0 if it was not run */
+    rp_evaluation confirmed; /* confirmed.episodes is 0 if `confirmed` was not run */
     bool solved;             /* in `confirmed`, mean_return - deviation / sqrt(episodes) >=
                                 threshold */
 } rp_verdict;
 
 typedef struct rp_verdict_options {
-    rp_evaluation_options evaluation; /* options of `first`; every version has another seed */
+    rp_evaluation_options evaluation; /* options of `first`; the seed is combined with the
+                                         version, so each version plays other episodes */
     int64_t confirm_episodes;         /* episodes of `confirmed`, >= 1 */
     double threshold;                 /* mean return; NaN: the task is never solved */
 } rp_verdict_options;
 
-/* Judges parameters on the calling thread. The caller must set version and note in `*in_out`;
- * the function fills in the rest. The statuses are those of rp_evaluate(). */
+/* Judges parameters on the calling thread. The caller must set `version` and `note` in
+ * `*in_out`; the function fills in the other fields. The errors are those of rp_evaluate(). */
 RP_API RP_NODISCARD rp_status rp_judge(const rp_allocator *alloc,
                                        const rp_verdict_options *options, const rp_real *params,
                                        rp_verdict *in_out, rp_error *err);
@@ -67,7 +70,7 @@ RP_API RP_NODISCARD rp_status rp_judge(const rp_allocator *alloc,
 typedef struct rp_evaluator rp_evaluator;
 
 /* Makes an evaluator and starts its thread. Until the evaluator is freed, only that thread may
- * use the policy. Returns owned. RP_NO_RESOURCE, or a status of the variable client. */
+ * use the policy. Returns owned. Errors: RP_NO_RESOURCE, or a status of the variable client. */
 RP_API RP_NODISCARD rp_status rp_evaluator_new(const rp_allocator *alloc,
                                                const rp_verdict_options *options,
                                                const rp_variable_options *variables,
@@ -75,15 +78,17 @@ RP_API RP_NODISCARD rp_status rp_evaluator_new(const rp_allocator *alloc,
 /* Ends the thread after the evaluation in progress. NULL is fine. */
 RP_API void rp_evaluator_free(rp_evaluator *evaluator);
 
-/* Says that parameters have been published. A busy thread evaluates the latest parameters after
- * its current evaluation. Any thread may call this. */
+/* Wakes the evaluator's thread because parameters have been published. If the thread is busy,
+ * it finishes its current evaluation first, and then evaluates the latest parameters. Any
+ * thread may call this. */
 RP_API void rp_evaluator_wake(rp_evaluator *evaluator);
 
-/* Takes the latest verdict. `*has` becomes true if there is a verdict that has not been taken
- * before. If `solved` of this verdict is true and `params` is not NULL, writes the parameters
- * that solved the task to `params`. After a verdict whose `solved` is true, the thread makes no
- * further verdict. If `wait` is true, first waits until the thread has nothing to do. Returns
- * the status of an evaluation that failed. Any thread may call this. */
+/* Takes the latest verdict. If there is a verdict that has not been taken before, sets `*has`
+ * to true and writes the verdict to `*out`. If its field `solved` is true and `params` is not
+ * NULL, also writes the parameters that solved the task to `params`. The evaluator's thread
+ * evaluates no more after a verdict whose `solved` is true, and after an evaluation that
+ * failed. If `wait` is true, first waits until the thread has nothing to do. If an evaluation
+ * has failed, returns its status. Any thread may call this. */
 RP_API RP_NODISCARD rp_status rp_evaluator_take(rp_evaluator *evaluator, bool wait,
                                                 rp_real *params, rp_verdict *out, bool *has,
                                                 rp_error *err);

@@ -12,9 +12,11 @@
 RP_BEGIN_DECLS
 
 typedef enum rp_optimizer_kind {
-    RP_SGD = 1, /* with momentum: v = momentum v + g; p -= rate v */
+    RP_SGD = 1, /* with gradient g, velocity v and parameter p: v = momentum v + g; p -= rate
+                   v */
     RP_ADAM,    /* Kingma and Ba 2015, with bias correction */
-    RP_RMSPROP, /* Tieleman and Hinton 2012; centred: Graves 2013, as DQN used */
+    RP_RMSPROP, /* Tieleman and Hinton 2012; the centred form is that of Graves 2013, which the
+                   paper on DQN used */
 } rp_optimizer_kind;
 
 typedef struct rp_optimizer_options {
@@ -24,15 +26,16 @@ typedef struct rp_optimizer_options {
     double beta2;    /* Adam: 0 means .999. RMSProp: decay (alpha), 0 means .99 */
     double epsilon;  /* 0 means 1e-8 */
     double momentum; /* SGD, RMSProp; in [0, 1) */
-    bool centred;    /* RMSProp. true: divide the gradient by its standard deviation; false: by
+    bool centred;    /* RMSProp. true: divides the gradient by its standard deviation; false: by
                         its root mean square */
-    double max_norm; /* > 0: gradients are first clipped to this global norm; 0: no clipping */
+    double max_norm; /* > 0: if the norm of all gradients together is larger, they are first
+                        scaled to this norm; 0: no clipping */
 } rp_optimizer_options;
 
 typedef struct rp_optimizer rp_optimizer;
 
 /* Makes an optimizer for `size` parameters. Returns owned.
- * RP_INVALID (the text of the error names the option), RP_NO_RESOURCE. */
+ * Errors: RP_INVALID (the text of the error names the option), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_optimizer_new(const rp_allocator *alloc, size_t size,
                                                const rp_optimizer_options *options,
                                                rp_optimizer **out, rp_error *err);
@@ -44,27 +47,30 @@ RP_API void rp_optimizer_free(rp_optimizer *optimizer); /* NULL is fine */
  * that the caller can stop a run that diverges. */
 RP_API double rp_optimizer_step(rp_optimizer *optimizer, rp_real *params, rp_real *grads);
 
-/* A range of the parameters, for a step that several threads make together (team.h). */
+/* A range of the parameters. Several threads that make one step together (team.h) each update
+ * one such range. */
 typedef struct rp_optimizer_slice {
-    size_t first, count;     /* index of the first of the parameters; their number */
-    rp_real *params, *grads; /* `count` numbers each, from parameter `first` on */
+    size_t first, count;     /* index of the first parameter; number of parameters */
+    rp_real *params, *grads; /* arrays of `count` numbers, which begin with parameter `first` */
 } rp_optimizer_slice;
 
-/* Makes a step of the parameters of one slice. `norm` is the norm of the gradients of all
- * parameters. Scales `grads` as rp_optimizer_step() does. Does nothing if `norm` is not finite.
- * Threads may call this at the same time with slices that do not overlap. */
+/* Makes a step for the parameters of one slice. The caller must compute `norm`, the norm of the
+ * gradients of all parameters. Scales `grads` as rp_optimizer_step() does. Does nothing if
+ * `norm` is not finite. Threads may call this at the same time with slices that do not
+ * overlap. */
 RP_API void rp_optimizer_step_slice(const rp_optimizer *optimizer,
                                     const rp_optimizer_slice *slice, double norm);
-/* Counts the step. The caller must call this once, after all slices of a step are done, with
- * the same `norm`. */
+/* Ends the step that rp_optimizer_step_slice() made: counts it. The caller must call this
+ * function once for each step, after all its slices, with the same `norm`. */
 RP_API void rp_optimizer_end_slices(rp_optimizer *optimizer, double norm);
 
 /* Changes the learning rate, which must be > 0 and finite. */
 RP_API void rp_optimizer_set_rate(rp_optimizer *optimizer, double rate);
 
-/* The moments and the number of steps done, with which a run can be saved and resumed.
- * `moments` has size * moment_count numbers, to which the caller may write. Borrowed, valid
- * until the optimizer is freed. */
+/* The moments and the number of steps done, with which a program can save and resume a run.
+ * `moments` has size * moment_count numbers, where `size` is the number of parameters. To
+ * restore the moments, the caller writes to this array. Borrowed, valid until the optimizer is
+ * freed. */
 typedef struct rp_optimizer_state {
     rp_real *moments;
     size_t moment_count; /* SGD 0 or 1, Adam 2, RMSProp 1 to 3 */
@@ -73,13 +79,14 @@ typedef struct rp_optimizer_state {
 RP_API rp_optimizer_state rp_optimizer_get_state(rp_optimizer *optimizer);
 RP_API void rp_optimizer_set_steps(rp_optimizer *optimizer, uint64_t steps);
 
-/* sums += numbers, for `count` numbers. */
+/* Adds numbers[i] to sums[i], for `count` numbers. */
 RP_API void rp_add_numbers(rp_real *sums, const rp_real *numbers, size_t count);
 
 /* Returns the Euclidean norm of `count` numbers, summed in float64. */
 RP_API double rp_global_norm(const rp_real *numbers, size_t count);
 
-/* target = (1 - rate) * target + rate * online, for `count` numbers. A rate of 1 copies. */
+/* Computes target = (1 - rate) * target + rate * online, for `count` numbers. With a rate of 1
+ * it copies `online`. */
 RP_API void rp_polyak(rp_real *target, const rp_real *online, size_t count, double rate);
 
 RP_END_DECLS

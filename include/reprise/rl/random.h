@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The random generators of NumPy, equal bit by bit. An environment that draws from them gives
- * the same episodes as the environment of Gymnasium or bsuite with the same seed.
+/* The random generators of NumPy, with the same bits. An environment that draws from these
+ * generators gives the same episodes as the environment of Gymnasium or bsuite with the same
+ * seed.
  *
  *   rp_pcg64    numpy.random.default_rng(seed): SeedSequence and PCG64
  *   rp_mt19937  numpy.random.RandomState(seed): the Mersenne twister
  *
  * The comment of a function names the method of NumPy that returns the same numbers. A
- * generator is a plain struct: it can be copied, stored and compared as bytes. The functions
- * allocate nothing and cannot fail. The caller must serialise the calls on one generator. */
+ * generator is a struct without pointers, so a program can copy, store and compare it as bytes.
+ * The functions allocate nothing and cannot fail. The caller must serialise the calls on one
+ * generator. */
 #ifndef REPRISE_RL_RANDOM_H
 #define REPRISE_RL_RANDOM_H
 
@@ -17,8 +19,8 @@ RP_BEGIN_DECLS
 
 /* Fills `state` with the words of
  * numpy.random.SeedSequence(entropy).generate_state(state_count). NumPy splits an integer seed
- * into 32-bit words of entropy, the lowest word first; the seed 0 is one word. To make many
- * seeds from one seed, generate one word for each of them. */
+ * into 32-bit words of entropy, the lowest word first; the seed 0 is one word. To derive many
+ * seeds from one seed, generate as many words, and use each word as a seed. */
 RP_API void rp_seed_sequence(const uint32_t *entropy, size_t entropy_count, uint32_t *state,
                              size_t state_count);
 
@@ -26,7 +28,8 @@ RP_API void rp_seed_sequence(const uint32_t *entropy, size_t entropy_count, uint
 typedef struct rp_pcg64 {
     uint64_t state_high, state_low;
     uint64_t increment_high, increment_low; /* together an odd 128-bit number */
-    uint32_t spare;                         /* unused upper half of the last 64 bits drawn */
+    uint32_t spare;                         /* upper half of 64 bits of which only the lower
+                                               half has been used */
     uint32_t has_spare;                     /* 1 if `spare` is valid, else 0 */
 } rp_pcg64;
 
@@ -36,18 +39,18 @@ RP_API void rp_pcg64_seed(rp_pcg64 *rng, uint64_t seed);
 /* Returns the next 64 bits. */
 RP_API uint64_t rp_pcg64_next(rp_pcg64 *rng);
 
-/* NumPy's Generator.random(): a double in [0, 1), a multiple of 2^-53. */
+/* The same as NumPy's Generator.random(): returns a double in [0, 1), a multiple of 2^-53. */
 RP_API double rp_pcg64_double(rp_pcg64 *rng);
 
-/* Generator.uniform(low, high): low + (high - low) * rp_pcg64_double(). */
+/* The same as Generator.uniform(low, high): returns low + (high - low) * rp_pcg64_double(). */
 RP_API double rp_pcg64_uniform(rp_pcg64 *rng, double low, double high);
 
-/* Generator.integers(low, high): an integer in [low, high). `low` must be below `high`. If only
- * one integer is possible, the generator does not advance. */
+/* The same as Generator.integers(low, high): returns an integer in [low, high). `low` must be
+ * below `high`. If only one integer is possible, the generator does not advance. */
 RP_API int64_t rp_pcg64_integers(rp_pcg64 *rng, int64_t low, int64_t high);
 
-/* Returns a number of the standard normal distribution (Box and Muller, 1958). The numbers
- * differ from those of NumPy's Generator.standard_normal(). */
+/* Returns a number of the standard normal distribution (Box and Muller, 1958). These numbers
+ * are not those of NumPy's Generator.standard_normal(). */
 RP_API double rp_pcg64_normal(rp_pcg64 *rng);
 
 /* Returns true if the struct is a valid state. For generators that were read from bytes. */
@@ -60,7 +63,8 @@ typedef struct rp_mt19937 {
     uint32_t key[RP_MT19937_WORDS];
     uint32_t position;   /* number of words of `key` used so far, up to RP_MT19937_WORDS */
     uint32_t has_normal; /* 1 if `normal` is valid, else 0 */
-    double normal;       /* the second of two normal numbers that one draw makes */
+    double normal;       /* a normal number that rp_mt19937_normal() has computed and not
+                            returned yet */
 } rp_mt19937;
 
 /* Starts the stream of numpy.random.RandomState(seed). */
@@ -69,18 +73,20 @@ RP_API void rp_mt19937_seed(rp_mt19937 *rng, uint32_t seed);
 /* Returns the next 32 bits. */
 RP_API uint32_t rp_mt19937_next(rp_mt19937 *rng);
 
-/* NumPy's RandomState.random_sample(): a double in [0, 1), made of two words. */
+/* The same as NumPy's RandomState.random_sample(): returns a double in [0, 1), made of two
+ * words. */
 RP_API double rp_mt19937_double(rp_mt19937 *rng);
 
-/* RandomState.uniform(low, high): low + (high - low) * rp_mt19937_double(). */
+/* The same as RandomState.uniform(low, high): returns low + (high - low) *
+ * rp_mt19937_double(). */
 RP_API double rp_mt19937_uniform(rp_mt19937 *rng, double low, double high);
 
-/* RandomState.randint(bound): an integer in [0, bound). `bound` must be at least 1. If it is 1,
- * the generator does not advance. */
+/* The same as RandomState.randint(bound): returns an integer in [0, bound). `bound` must be at
+ * least 1. If `bound` is 1, the generator does not advance. */
 RP_API uint32_t rp_mt19937_randint(rp_mt19937 *rng, uint32_t bound);
 
-/* RandomState.randn(): a standard normal number, by the polar method. Uses log() and sqrt() of
- * libm. */
+/* The same as RandomState.randn(): returns a standard normal number, computed by the polar
+ * method with log() and sqrt() of libm. */
 RP_API double rp_mt19937_normal(rp_mt19937 *rng);
 
 /* Returns true if the struct is a valid state. For generators that were read from bytes. */

@@ -8,7 +8,7 @@
  *   offset 8 + n   the data, from which data_offsets are counted. There are no gaps between
  *                  tensors, and they do not overlap
  *
- * Parsing is a pure function: it reads bytes of the caller, allocates nothing, and accepts no
+ * rp_safetensors_parse() only reads bytes of the caller. It allocates nothing, and accepts no
  * header that breaks these rules. */
 #ifndef REPRISE_RL_SAFETENSORS_H
 #define REPRISE_RL_SAFETENSORS_H
@@ -28,18 +28,19 @@ enum {
 typedef struct rp_safetensor {
     const char *name; /* name_size bytes of UTF-8, not terminated */
     size_t name_size;
-    char dtype[8]; /* "F32", null-terminated */
+    char dtype[8]; /* for example "F32"; null-terminated */
     size_t rank;   /* number of dimensions */
     uint64_t shape[RP_SAFETENSORS_MAX_RANK];
     const uint8_t *data; /* size_bytes bytes, in any alignment */
     size_t size_bytes;
 } rp_safetensor;
 
-/* Parses a file of `size` bytes. Writes its tensors, at most `room`, in the order of the
- * header, and their number to `*count`. The pointers of the tensors point into `file`.
- * RP_CORRUPT (not a safetensors file; the text of the error says what is wrong, and where),
- * RP_NO_RESOURCE (more tensors than `room`, or over one of the limits above), RP_UNIMPLEMENTED
- * (a name with a JSON escape, or an unknown dtype). */
+/* Parses a file of `size` bytes. Writes its tensors to `tensors`, which has space for `room` of
+ * them, in the order of the header. Sets `*count` to their number. The pointers in the tensors
+ * point into `file`.
+ * Errors: RP_CORRUPT (not a safetensors file; the text of the error says what is wrong, and
+ * where), RP_NO_RESOURCE (the file has more than `room` tensors, or exceeds one of the limits
+ * above), RP_UNIMPLEMENTED (a name with a JSON escape, or an unknown dtype). */
 RP_API RP_NODISCARD rp_status rp_safetensors_parse(const uint8_t *file, size_t size,
                                                    rp_safetensor *tensors, size_t room,
                                                    size_t *count, rp_error *err);
@@ -57,18 +58,18 @@ RP_API size_t rp_safetensors_write(const rp_safetensor *tensors, size_t count, u
 
 /* Saves the parameters of a network in the layout of PyTorch, so that a torch.nn.Sequential()
  * of the same layers can load them by name. An LSTM has no bias_hh_l0 in the file; a program
- * that loads it into PyTorch must set that bias to zero. The file at `path` is replaced
- * atomically: a file named `path` with ".new" appended is written, then renamed.
- * RP_NO_RESOURCE, RP_UNAVAILABLE (the file cannot be written; the text of the error gives the
- * reason). */
+ * that loads it into PyTorch must set that bias to zero. Replaces the file at `path`
+ * atomically: writes a file named `path` with ".new" appended, then renames it to `path`.
+ * Errors: RP_NO_RESOURCE, RP_UNAVAILABLE (the file cannot be written; the text of the error
+ * gives the reason). */
 RP_API RP_NODISCARD rp_status rp_net_save(const rp_allocator *alloc, const rp_net *net,
                                           const rp_real *params, const char *path,
                                           rp_error *err);
 
 /* Loads the parameters of a network. Other tensors in the file are ignored. On failure `params`
  * is unchanged.
- * RP_NOT_FOUND (there is no file, or a parameter is missing in it), RP_INVALID (a parameter has
- * another shape or dtype; the text of the error names the parameter), RP_CORRUPT,
+ * Errors: RP_NOT_FOUND (there is no file, or a parameter is missing in it), RP_INVALID (a
+ * parameter has another shape or dtype; the text of the error names the parameter), RP_CORRUPT,
  * RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_API RP_NODISCARD rp_status rp_net_load(const rp_allocator *alloc, const rp_net *net,
                                           const char *path, rp_real *params, rp_error *err);

@@ -26,8 +26,8 @@ typedef struct rp_setting_info {
     const char *about;         /* description in one line, lower case */
 } rp_setting_info;
 
-/* A value of the setting `name` for the environment `env`, in place of the default. With its
- * presets, the agent solves the environment. */
+/* A preset: the value that the setting `name` has for the environment `env` in place of the
+ * default. With all presets of an environment, the agent solves this environment. */
 typedef struct rp_setting_preset {
     const char *env, *name;
     double value;
@@ -35,17 +35,19 @@ typedef struct rp_setting_preset {
 
 /* The settings of an agent. Static. */
 typedef struct rp_settings_table {
-    const char *agent; /* name of the agent, "dqn" */
+    const char *agent; /* name of the agent, for example "dqn" */
     size_t size;       /* bytes of the struct */
     const rp_setting_info *list;
     size_t count; /* number of settings in `list` */
     const rp_setting_preset *presets;
     size_t preset_count;
-    /* Checks that settings within their bounds fit each other; may be NULL. RP_INVALID. */
+    /* Checks that settings, each of which is within its bounds, fit each other. May be NULL.
+     * Errors: RP_INVALID. */
     rp_status (*check)(const void *settings, rp_error *err);
 } rp_settings_table;
 
-/* Read and write setting number `index` < table->count as a number. A switch is 0 or 1. */
+/* Read and write setting number `index`, which must be less than table->count, as a number. A
+ * switch is 0 or 1. */
 RP_API double rp_settings_get(const rp_settings_table *table, const void *settings,
                               size_t index);
 RP_API void rp_settings_set(const rp_settings_table *table, void *settings, size_t index,
@@ -60,12 +62,13 @@ RP_API void rp_settings_init(const rp_settings_table *table, void *settings,
                              const char *env_name);
 
 /* Checks that every setting is within its bounds, and that the settings fit each other.
- * RP_INVALID: the text of the error names the first setting for which this is not so. */
+ * Errors: RP_INVALID (the text of the error names the first setting that is out of its bounds
+ * or does not fit). */
 RP_API RP_NODISCARD rp_status rp_settings_check(const rp_settings_table *table,
                                                 const void *settings, rp_error *err);
 
-/* Expands one entry of a list of settings (dqn_settings.h) to a rp_setting_info. `type` is the
- * struct of the settings. */
+/* Expands one entry of a list of settings, such as that in dqn_settings.h, to an initialiser of
+ * a rp_setting_info. `type` is the struct of the settings. */
 #define RP_SETTING_ROW(type, kind, field, name, initial, low, high, about)                     \
     {name, RP_SETTING_##kind, offsetof(type, field), initial, low, high, about},
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses how many threads should act (actors) and how many should learn (learners). Such a
- * pair of numbers is called a split. The method is the design space exploration of Zhang, Meng
- * and Prasanna (Parallel Actors and Learners, 2021). It needs two curves, which are computed
- * from measured points:
+/* Chooses how many threads should act (actors) and how many should learn (learners). These two
+ * numbers are called a split. The method is the design space exploration of Zhang, Meng and
+ * Prasanna (Parallel Actors and Learners, 2021). The method needs two curves, which are
+ * computed from measured points:
  *
  *   f_a(x)   steps per second of x actors
  *   f_l(x)   updates per second of x learners
@@ -13,19 +13,19 @@
  *   min(f_a(x_a), interval * f_l(x_l))   steps per second.
  *
  * If one thread acts and learns in turn, the agent has one actor. For an update, this thread
- * and x_l - 1 others work together as x_l learners. The agent makes
+ * and x_l - 1 other threads work together as x_l learners. Such an agent makes
  *
  *   1 / (1 / f_a(1) + 1 / (interval * f_l(x_l)))   steps per second.
  *
- * The second formula also holds for one actor and one learner on a single core.
+ * The second formula also holds for one actor thread and one learner thread on a single core.
  *
  *   rp_rate_curve_fill(&acting, points, 3, cores, &err);      measured with 1, 2 and 4 threads
  *   rp_rate_curve_fill(&learning, others, 3, cores, &err);
  *   rp_split_pick(&(rp_split_options){.acting = &acting, .learning = &learning, .interval = 4,
  *                                     .cores = cores}, &split, &err);
  *
- * The functions are pure: they allocate nothing, read no clock and use no thread. profile.h
- * measures the points. */
+ * The functions depend only on their arguments: they allocate nothing, read no clock and start
+ * no thread. profile.h measures the points. */
 #ifndef REPRISE_RL_SPLIT_H
 #define REPRISE_RL_SPLIT_H
 
@@ -35,7 +35,7 @@ RP_BEGIN_DECLS
 
 enum { RP_SPLIT_MAX_CORES = 1024 };
 
-/* Bounds of a rate. A rate outside of them is a measurement error. */
+/* Bounds of a rate. A rate out of these bounds is treated as a measurement error. */
 #define RP_RATE_LEAST 1e-6
 #define RP_RATE_MOST 1e12
 
@@ -49,11 +49,12 @@ typedef struct rp_rate_point {
     double rate;
 } rp_rate_point;
 
-/* A curve: the rates of 1 to `count` threads. A plain struct. */
+/* A curve: the rates of 1 to `count` threads. */
 typedef struct rp_rate_curve {
     int64_t count;
-    double serial; /* serial fraction (Amdahl 1967): the part of one thread's time that more
-                      threads do not shorten. Fitted to the points; 0 if there is one point */
+    double serial; /* serial fraction (Amdahl 1967): the fraction of one thread's time that
+                      further threads do not shorten. It is fitted to the points; 0 if there is
+                      one point */
     double rates[RP_SPLIT_MAX_CORES]; /* rates[x - 1] is the rate of x threads */
 } rp_rate_curve;
 
@@ -73,27 +74,29 @@ RP_API RP_NODISCARD rp_status rp_rate_curve_fill(rp_rate_curve *out,
                                                  const rp_rate_point *points, size_t count,
                                                  int64_t most, rp_error *err);
 
-/* Returns true if a curve that rp_rate_curve_fill() made from these points meets its
- * invariants:
+/* Returns true if these invariants of a curve that rp_rate_curve_fill() made from `points`
+ * hold:
  *   S1  it has 1 to RP_SPLIT_MAX_CORES rates, each a number within its bounds;
  *   S2  at a point, it has the rate of the point;
  *   S3  between two points it is monotonic, and its rates are between those of the points;
  *   S4  above the last point it does not fall, and x threads have at most x / (x - 1) times the
  *       rate of x - 1 threads.
- * If `count` is 0, only S1 is checked. */
+ * If `count` is 0, checks only the invariant S1. */
 RP_API bool rp_rate_curve_check(const rp_rate_curve *curve, const rp_rate_point *points,
                                 size_t count);
 
 /* The options for picking a split. Curves are borrowed for one call. */
 typedef struct rp_split_options {
-    const rp_rate_curve *acting, *learning; /* f_a and f_l; acting->count and learning->count
-                                               are the most actors and the most learners */
+    const rp_rate_curve *acting, *learning; /* f_a and f_l. acting->count is the largest number
+                                               of actors, learning->count the largest number of
+                                               learners */
     double interval;                        /* steps per update, 1e-6 to 1e9 */
     int64_t cores;                          /* 1 to RP_SPLIT_MAX_CORES */
     bool in_turn;                           /* one thread acts and learns in turn */
-    int64_t only_actors, only_learners;     /* accept only these numbers; 0: any number */
+    int64_t only_actors, only_learners;     /* accept only splits with these numbers; 0: any
+                                               number */
     /* Returns the measured steps per second of a split, or 0 if the split was not measured. A
-     * measured rate replaces the one computed from the curves. May be NULL. */
+     * measured rate is used in place of the rate that follows from the curves. May be NULL. */
     double (*measured)(const void *ctx, int64_t actors, int64_t learners);
     const void *ctx;
 } rp_split_options;
@@ -111,8 +114,8 @@ typedef struct rp_split {
  *         else: actors + learners <= cores. */
 RP_API bool rp_split_fits(const rp_split_options *options, int64_t actors, int64_t learners);
 
-/* Returns the steps per second of a split: the result of measured() if it is not 0, else that
- * of the formulas above. `actors` and `learners` must be from 1 to the counts of their
+/* Returns the steps per second of a split: the result of measured() if it is not 0, else the
+ * result of the formulas above. `actors` and `learners` must be from 1 to the counts of their
  * curves. */
 RP_API double rp_split_rate(const rp_split_options *options, int64_t actors, int64_t learners);
 
@@ -120,8 +123,8 @@ RP_API double rp_split_rate(const rp_split_options *options, int64_t actors, int
  *   S6  its rate is at least (1 - RP_SPLIT_TIE) times the largest rate of all splits that fit;
  *   S7  of the splits for which S6 holds, it has the fewest threads; of several such splits, it
  *       has the fewest learners.
- * Tries all splits, which are at most cores^2 / 2. RP_INVALID: a curve violates S1, an option
- * is out of bounds, or no split fits only_actors and only_learners. */
+ * Tries all splits, at most cores^2 / 2. Errors: RP_INVALID (a curve violates the invariant S1,
+ * an option is out of bounds, or no split fits only_actors and only_learners). */
 RP_API RP_NODISCARD rp_status rp_split_pick(const rp_split_options *options, rp_split *out,
                                             rp_error *err);
 

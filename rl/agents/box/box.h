@@ -15,26 +15,27 @@ typedef struct rp_box {
     rp_real *middle;         /* per component: (low + high) / 2 */
     rp_real *half;           /* per component: (high - low) / 2 */
     rp_real *inverse;        /* per component: 1 / half */
-    const float *low, *high; /* the bounds, `size` entries each; NULL if `bounds` was not
-                                `size` in rp_box_new() */
+    const float *low, *high; /* the bounds, `size` entries each. NULL if the argument `bounds`
+                                of rp_box_new() was not `size` */
 } rp_box;
 
 /* Makes a box. `bounds` is the number of entries in `low` and in `high`: 0 (no bounds), 1 (one
  * pair of bounds for all components) or `size`. Borrows both arrays until the box is freed.
  * Returns owned.
- * RP_NO_RESOURCE. */
+ * Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_box_new(const rp_allocator *alloc, size_t size, const float *low,
                                   const float *high, size_t bounds, rp_box **out,
                                   rp_error *err);
 void rp_box_free(rp_box *box); /* NULL is fine */
 
-/* Maps `rows` vectors from their bounds to [-1, 1]. `in` holds `size` numbers per vector. In
- * `out`, vectors begin `stride` numbers apart. */
+/* Maps `rows` vectors from their bounds to [-1, 1]. In `in`, the vectors follow each other
+ * without gaps. In `out`, the vectors begin `stride` numbers apart. */
 void rp_box_to_unit(const rp_box *box, const float *in, size_t rows, rp_real *out,
                     size_t stride);
 
-/* Maps `rows` vectors from [-1, 1] to their bounds, and clips the results to the bounds. `in`
- * and `out` hold `size` numbers per vector. The box must have been made with `size` bounds. */
+/* Maps `rows` vectors from [-1, 1] to their bounds, and clips the results to the bounds. In
+ * `in` and `out`, the vectors follow each other without gaps. In rp_box_new(), `bounds` must
+ * have been `size`. */
 void rp_box_from_unit(const rp_box *box, const rp_real *in, size_t rows, float *out);
 
 #endif

@@ -16,19 +16,19 @@ typedef struct rp_box_agent_options {
     const rp_env_spec *spec;
     rp_store *store;   /* the table "replay" is added if the store does not have it */
     rp_client *client; /* a client of `store` */
-    uint64_t seed;     /* of the initial parameters and of the actor's noise */
+    uint64_t seed;     /* seed of the initial parameters and of the actor's noise */
     double noise;      /* standard deviation of the actor's noise */
 } rp_box_agent_options;
 
 /* Makes an agent. Returns owned.
- * RP_INVALID (a bad setting, or an environment that the agent cannot learn: see
+ * Errors: RP_INVALID (a bad setting, or an environment that the agent cannot learn: see
  * rp_box_new_policy_net()), RP_NO_RESOURCE, or a status of the store. */
 RP_NODISCARD rp_status rp_box_agent_new(const rp_allocator *alloc,
                                         const rp_box_agent_options *options, rp_agent **out,
                                         rp_error *err);
 
-/* Fills in the options of the table "replay", as rp_replay_table() does (replay_plan.h).
- * `slack` is the same argument as there. */
+/* Fills in the options of the table "replay", as rp_replay_table() does (replay_plan.h), with
+ * the same argument `slack`. */
 RP_NODISCARD rp_status rp_box_table(const rp_box_making *making, double slack,
                                     rp_table_options *out, rp_error *err);
 

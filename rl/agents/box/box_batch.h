@@ -7,8 +7,8 @@
 #include "reprise/rl/nn.h"
 
 /* Arrays with one row per transition (o, u, R, D, o'): an observation, an action, the sum of up
- * to n discounted rewards, the factor of the value of o', and a later observation. Actions are
- * from -1 to 1. The arrays are borrowed. */
+ * to n discounted rewards, the factor by which a target multiplies the value of o', and a later
+ * observation. Actions are from -1 to 1. The arrays are borrowed. */
 typedef struct rp_box_batch {
     const rp_real *now, *actions, *reward, *discount, *next; /* o, u, R, D, o' */
     const rp_real *weights; /* importance weights; NULL: every weight is 1 */

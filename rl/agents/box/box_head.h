@@ -6,8 +6,8 @@
 
 #include "reprise/rl/loss.h"
 
-/* Returns the distribution of actions with `action_count` dimensions. The logarithm of a
- * standard deviation is bounded to [-20, 2], as in Haarnoja et al. (2018). */
+/* Returns the distribution of actions with `action_count` dimensions. The logarithms of the
+ * standard deviations are clamped to [-20, 2], as in Haarnoja et al. (2018). */
 static inline rp_gaussian rp_box_head(size_t action_count)
 {
     return (rp_gaussian){

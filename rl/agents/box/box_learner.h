@@ -3,8 +3,8 @@
  * updates the parameters and the target networks, and writes new priorities back.
  *
  * Several learner threads can work on one batch (team_update.h): each computes the gradients of
- * its share, which is a range of the batch's rows. An "update" object is what one thread owns
- * for this: tapes (nn.h), gradients and, in the first thread only, the optimizers. An update
+ * its share, which is a range of the batch's rows. Each thread owns an "update" object for this
+ * work: tapes (nn.h), gradients and, for the first thread only, the optimizers. An update
  * object without optimizers is called a helper. */
 #ifndef RP_AGENTS_BOX_BOX_LEARNER_H
 #define RP_AGENTS_BOX_BOX_LEARNER_H
@@ -23,31 +23,32 @@ typedef struct rp_box_update_options {
     const void *settings;    /* the agent's settings struct */
     size_t rows;             /* rows in this thread's share */
     size_t all_rows;         /* rows in the whole batch */
-    bool is_helper;          /* make no optimizers */
+    bool is_helper;          /* true: make a helper, which has no optimizers */
 } rp_box_update_options;
 
 /* How one kind of agent (DPG or SAC) learns. Only these functions know the type of the update
- * objects. Every pointer here is static. */
+ * objects. All pointers in this struct are static. */
 typedef struct rp_box_learning {
     const rp_box_shape *shape;
     /* Makes an update object. Returns owned. */
     rp_status (*new_update)(const rp_box_update_options *options, void **out, rp_error *err);
     void (*free_update)(void *update);
-    /* Returns the array of the gradients, in the layout of the parameters. It is the same array
-     * for the life of the update object. */
+    /* Returns the array of the gradients, in the layout of the parameters. The address of the
+     * array does not change until the update object is freed. */
     rp_real *(*grads)(void *update);
     /* Computes the gradients of a share, as rp_update_find specifies (team_update.h). `errors`
      * receives the TD error of each row. */
     rp_update_found (*find)(void *update, const rp_real *params, const rp_real *target_params,
                             const rp_box_batch *batch, size_t rows, rp_real *errors);
-    /* Describes each part of the parameters that has an optimizer of its own (learning.h), in
-     * the order of the parts. Returns the number of parts, at most RP_LEARNING_NETWORKS. */
+    /* Describes the parts of the parameters, each of which has an optimizer of its own
+     * (rp_learning_network in learning.h), in the order of the parameters. Returns the number
+     * of parts, at most RP_LEARNING_NETWORKS. */
     size_t (*networks)(void *update, const rp_box_nets *nets, rp_learning_network *out);
-    /* Moves the optimizers of `from` to `update`, which is a helper for the same networks.
-     * Afterwards `from` is a helper. */
+    /* Moves the optimizers of `from` to `update`, which must be a helper for the same networks.
+     * After the call `from` is a helper. */
     void (*take_optimizers)(void *update, void *from);
     /* Writes the initial values of the parameters that are in no network (rp_box_shape.own).
-     * NULL: there are none. */
+     * NULL: there are no such parameters. */
     void (*init_own)(const void *settings, rp_real *own);
 } rp_box_learning;
 
@@ -58,13 +59,14 @@ typedef struct rp_box_learner_options {
     const void *settings;    /* the agent's settings struct; checked and copied */
     const rp_env_spec *spec; /* copied */
     rp_client *client;
-    rp_store *store;   /* as in rp_replay_options (replay.h); may be NULL */
-    size_t mutate_for; /* as in rp_replay_options; without effect if `store` is set */
-    rp_pcg64 *rng;     /* draws the initial parameters; the call advances it */
+    rp_store *store;   /* the same as in rp_replay_options (replay.h); may be NULL */
+    size_t mutate_for; /* the same as in rp_replay_options; has no effect if `store` is set */
+    rp_pcg64 *rng;     /* the generator of the initial parameters; rp_box_learner_new() advances
+                          it */
 } rp_box_learner_options;
 
 /* Makes a learner. `alloc` NULL means rp_allocator_default(). Returns owned.
- * RP_INVALID, RP_NO_RESOURCE, RP_NOT_FOUND (the store has no table "replay"). */
+ * Errors: RP_INVALID, RP_NO_RESOURCE, RP_NOT_FOUND (the store has no table "replay"). */
 RP_NODISCARD rp_status rp_box_learner_new(const rp_allocator *alloc,
                                           const rp_box_learner_options *options,
                                           rp_learner **out, rp_error *err);

@@ -14,17 +14,18 @@
 
 /* How the networks of one kind of agent differ from those of another. Static. */
 typedef struct rp_box_shape {
-    const rp_settings_table *(*table)(void); /* describes the settings; has the agent's name */
+    const rp_settings_table *(*table)(void); /* returns the table of the agent's settings, which
+                                                also has the agent's name */
     bool is_gaussian; /* true: for each dimension of an action the policy has two linear
-                         outputs, which define a squashed Gaussian. false: it has one output
-                         per dimension, with tanh, which is the action */
+                         outputs, which define a squashed Gaussian (box_head.h). false: for each
+                         dimension the policy has one output with tanh, which is the action */
     size_t critics;   /* number of critics */
     size_t own;       /* number of parameters that are in no network */
 } rp_box_shape;
 
 /* The common arguments of the functions below. They are borrowed for one call, with one
- * exception: boxes (agents/box/box.h) borrow the arrays of bounds in `spec` until the boxes are
- * freed. */
+ * exception: the made boxes (agents/box/box.h) borrow the arrays of bounds in `spec` until they
+ * are freed. */
 typedef struct rp_box_making {
     rp_allocator alloc;
     const rp_box_shape *shape;
@@ -42,36 +43,37 @@ typedef struct rp_box_nets {
     rp_box *actions;        /* maps actions to and from [-1, 1] */
     size_t numbers;         /* elements of an observation */
     size_t action_count;    /* dimensions of an action */
-    size_t parameter_count; /* parameters of all networks, and those in no network */
+    size_t parameter_count; /* number of all parameters, including those that are in no
+                               network */
 } rp_box_nets;
 
-/* Makes the networks and boxes. On failure `nets` owns nothing. The statuses are those of
+/* Makes the networks and boxes. On failure `nets` owns nothing. The errors are those of
  * rp_box_new_policy_net(). */
 RP_NODISCARD rp_status rp_box_nets_init(const rp_box_making *making, rp_box_nets *nets,
                                         rp_error *err);
 void rp_box_nets_deinit(rp_box_nets *nets);
 
 /* Make the policy or the critic network. Return owned.
- * RP_INVALID (a bad setting; an environment whose actions are not continuous with finite
- * bounds, or whose observations are not float32), RP_NO_RESOURCE. */
+ * Errors: RP_INVALID (a bad setting; an environment whose actions are not continuous with
+ * finite bounds, or whose observations are not float32), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_box_new_policy_net(const rp_box_making *making, rp_net **out,
                                              rp_error *err);
 RP_NODISCARD rp_status rp_box_new_critic_net(const rp_box_making *making, rp_net **out,
                                              rp_error *err);
 
-/* Checks that the agent can learn the environment. RP_INVALID, for the reasons given at
- * rp_box_new_policy_net(). */
+/* Checks that the agent can learn the environment. Errors: RP_INVALID (for the reasons given at
+ * rp_box_new_policy_net()). */
 RP_NODISCARD rp_status rp_box_check_env(const rp_box_making *making, rp_error *err);
 
 /* Makes a policy (agent.h) that runs the policy network `net` on at most `rows` rows. Borrows
  * `net` until the policy is freed. Returns owned.
- * RP_INVALID (as rp_box_new_policy_net()), RP_NO_RESOURCE. */
+ * Errors: RP_INVALID (as rp_box_new_policy_net()), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_box_new_policy(const rp_box_making *making, const rp_net *net,
                                          size_t rows, rp_policy **out, rp_error *err);
 
 /* Writes the policy network and its parameters to an ONNX file. The file's model reads
  * observations and returns actions in the scale of the environment.
- * RP_INVALID, RP_NO_RESOURCE, RP_UNAVAILABLE. */
+ * Errors: RP_INVALID, RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_box_save_onnx(const rp_box_making *making, const rp_net *net,
                                         const rp_real *params, const char *path, rp_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions and constants by which the common code for continuous actions (agents/box) runs
- * DPG. */
+/* The functions and constants with which the common code for continuous actions (agents/box)
+ * runs DPG. */
 #ifndef RP_AGENTS_DPG_DPG_KIND_H
 #define RP_AGENTS_DPG_DPG_KIND_H
 

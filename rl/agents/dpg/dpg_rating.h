@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forward passes of DPG's networks, without gradients. For observations o and actions u they
- * compute the policy's actions p(o) and the critic's values Q(o, u). They serve to act, to
- * compute targets, and to compute the priorities of new items. A rating (rp_dpg_rating) is the
- * object that makes these passes.
+/* Forward passes of DPG's networks, without gradients. A rating (rp_dpg_rating) is the object
+ * that makes them. For observations o and actions u it computes the policy's actions p(o) and
+ * the critic's values Q(o, u). Its results are used to act, to compute targets, and to compute
+ * the priorities of new items.
  *
  * Observations and actions are scaled as rp_box_to_unit() writes them (agents/box/box.h), so
  * actions are from -1 to 1. All parameters are in one array: the policy's, then the
@@ -15,7 +15,7 @@
 typedef struct rp_dpg_rating rp_dpg_rating;
 
 /* Makes a rating for at most `rows` rows. Borrows both networks until the rating is freed.
- * Returns owned. RP_INVALID (networks that do not fit each other), RP_NO_RESOURCE. */
+ * Returns owned. Errors: RP_INVALID (networks that do not fit each other), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_dpg_rating_new(const rp_allocator *alloc, const rp_net *policy,
                                          const rp_net *critic, size_t rows, rp_dpg_rating **out,
                                          rp_error *err);

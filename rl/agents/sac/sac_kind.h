@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions and constants by which the common code for continuous actions (agents/box) runs
- * SAC. */
+/* The functions and constants with which the common code for continuous actions (agents/box)
+ * runs SAC. */
 #ifndef RP_AGENTS_SAC_SAC_KIND_H
 #define RP_AGENTS_SAC_SAC_KIND_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports the result of `reprise tables alter`: what has changed, whether inserts and samples
- * can go on, and which options had no effect. For such an option, the report contains a command
- * line that would have the effect. Pure functions. */
+ * can go on, and which options had no effect. For an option without effect, the report contains
+ * a command line that would have the effect. Pure functions. */
 #ifndef RP_CLI_COMMANDS_ALTER_REPORT_H
 #define RP_CLI_COMMANDS_ALTER_REPORT_H
 
@@ -29,29 +29,31 @@ typedef struct rp_alter_report {
     uint32_t given; /* flags of rp_alter_option */
 } rp_alter_report;
 
-/* Returns true if no value has changed and the limiter was not recentred. Without both bounds
- * it cannot be. */
+/* Returns true if no value has changed and the rate limiter was not recentred. --recenter has
+ * no effect on a rate limiter that lacks one of the bounds min_diff and max_diff. */
 bool rp_alter_is_same(const rp_alter_report *report);
 
 /* Writes a line for each value that has changed. If an option of the rate limiter was given,
- * also writes a line about inserts and one about samples: how many may proceed, or what they
- * wait for. */
+ * also writes a line about inserts and one about samples: how many can go ahead now, or what
+ * they wait for. */
 void rp_alter_changes(rp_text_buffer *out, const rp_alter_report *report);
 
-/* Writes the same as two members of a JSON object: "changes" and "evicted" (the number of
- * items). */
+/* Writes the changes as two members of a JSON object: "changes", and "evicted" (the number of
+ * items that the alteration has evicted). */
 void rp_alter_changes_json(rp_text_buffer *out, const rp_alter_report *report);
 
-/* Writes one-line warnings: for each option without effect, with a command line that would have
- * the effect, and for a rate limiter that makes inserts or samples wait for ever. */
+/* Writes warnings of one line each. There is one for each option without effect, with a command
+ * line that would have the effect, and one for a rate limiter that makes inserts or samples
+ * wait for ever. */
 void rp_alter_warnings(rp_text_buffer *out, const rp_alter_report *report);
 
-/* Print these warnings on the standard error stream for a command, or write them as a member of
- * a JSON object: "warnings". */
+/* Print the text of rp_alter_warnings() on the standard error stream, each line after the name
+ * of the command; or write it as the member "warnings" of a JSON object. */
 void rp_alter_warnings_print(const rp_text_buffer *warnings, const char *command);
 void rp_alter_warnings_json(rp_text_buffer *out, const rp_text_buffer *warnings);
 
-/* Writes a line for each of inserts and samples that have to wait: what they wait for. */
+/* If inserts of the table have to wait, writes a line about what they wait for. Does the same
+ * for samples. */
 void rp_limiter_waits(rp_text_buffer *out, const rp_table_info *info);
 
 #endif

@@ -11,8 +11,8 @@
 
 typedef struct rp_array_file {
     const char *name, *path;
-    bool is_given; /* `name` is that of NAME=FILE, not the file's */
-    void *bytes;   /* mapped; NULL: not */
+    bool is_given; /* the word was NAME=FILE; otherwise `name` is made from the path */
+    void *bytes;   /* the mapped file; NULL: not mapped */
     size_t size;
     rp_tensor tensor;
 } rp_array_file;
@@ -21,20 +21,24 @@ typedef struct rp_array_files {
     rp_array_file list[RP_MAX_WORDS];
     const rp_array_file *order[RP_MAX_WORDS]; /* in the order of the columns of an item */
     size_t count;
-    rp_array_file priorities; /* bytes NULL: none */
+    rp_array_file priorities; /* if `bytes` is NULL, there are none */
 } rp_array_files;
 
-/* Maps the files FILE.npy or NAME=FILE.npy into memory and orders them. With a signature, their
- * names must be its names; only if no file is given as NAME=FILE and none is called as a
- * column, the files are its columns in their order. `files` is zeroed. Borrows `words`; the
- * caller closes the files also after a failure. Returns RP_OK or a status with a problem. */
+/* Maps the files into memory and orders them. Each of the words is FILE.npy or NAME=FILE.npy.
+ * If the table has a signature (NULL: none), each name must be that of a column of the
+ * signature, and the files get the order of the columns. There is one exception: if no word is
+ * NAME=FILE and no file has the name of a column, the files are the columns in the order of the
+ * words.
+ *
+ * The caller must zero-initialise `files`, and must close them even after a failure. Borrows
+ * `words`. After a failure, `problem` has the error. */
 rp_status rp_array_files_load(rp_array_files *files, rp_arena *arena, const char *const *words,
                               size_t count, const char *table, const rp_signature *signature,
                               rp_problem *problem);
 void rp_array_files_close(rp_array_files *files);
 
-/* Returns the row of an item, valid until the files are closed. Its elements may be unaligned:
- * copy them. */
+/* Returns the row of an item, valid until the files are closed. Its elements can be unaligned,
+ * so the caller must copy them. */
 rp_tensor rp_array_file_row(const rp_array_file *file, size_t item);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generates load for benchmarks: each of several threads has its own client, and inserts or
- * samples as fast as it can. */
+/* Generates load for benchmarks. Each of several threads has its own client, and inserts or
+ * samples as fast as possible. */
 #ifndef RP_CLI_COMMANDS_BENCH_LOAD_H
 #define RP_CLI_COMMANDS_BENCH_LOAD_H
 
@@ -19,7 +19,8 @@ typedef struct rp_load_options {
     size_t payload;                /* size of an item in bytes, a multiple of 4 */
     size_t clients;                /* 1 to RP_LOAD_MAX_CLIENTS */
     int64_t call_ms;               /* timeout of a call; 0: none */
-    int64_t warm_ms, measure_ms;   /* time before the measurement; time of the measurement */
+    int64_t warm_ms, measure_ms;   /* warm_ms: time before the measurement; measure_ms: time of
+                                      the measurement */
     int64_t most;                  /* the most items to insert; 0: no limit */
     const atomic_int *interrupted; /* the run ends when this is not 0 */
 } rp_load_options;

@@ -21,8 +21,8 @@ void rp_bench_json(rp_text_buffer *out, const rp_bench_row *row);
 
 /* Writes an SVG with the items and bytes per second over the number of clients. Each figure
  * that has rows gets a panel. A panel has a curve for each payload, or for each number of
- * tables. The caller must pass the rows of a curve next to each other, in order of the number
- * of clients. */
+ * tables. In `rows`, the rows of a curve must be adjacent and in order of the number of
+ * clients. */
 void rp_bench_svg(rp_text_buffer *out, const rp_bench_row *rows, size_t count);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts a server in a child process, for benchmarks. */
+/* Starts a server in a child process, for `reprise bench`. */
 #ifndef RP_CLI_COMMANDS_BENCH_SERVER_H
 #define RP_CLI_COMMANDS_BENCH_SERVER_H
 

@@ -29,9 +29,9 @@ extern const rp_command rp_tune_command;
 extern const rp_command rp_watch_command;
 extern const rp_command rp_why_command;
 
-/* Runs a whole command line. If it has no words and the standard streams are a terminal, runs
- * the shell. Returns the exit status: 0 for success, 1 for a failure, 2 for a wrong command
- * line, 130 if Ctrl-C ended the command. */
+/* Runs a whole command line. If the command line has no words, and the standard streams are a
+ * terminal, runs the shell. Returns the exit status: 0 for success, 1 for a failure, 2 for a
+ * wrong command line, 130 if Ctrl-C ended the command. */
 int rp_commands_main(int argc, char *const *argv);
 
 #endif

@@ -7,8 +7,8 @@
 #include "cli/text/text_buffer.h"
 #include "reprise/data.h"
 
-/* Add the headings, or the row of a file, to a grid of RP_DATA_COLUMNS columns. The third
- * function writes the file as JSON. */
+/* rp_data_headings() and rp_data_row() add the headings, and the row of a file, to a grid of
+ * RP_DATA_COLUMNS columns. rp_data_file_json() writes the file as JSON. */
 enum { RP_DATA_COLUMNS = 6 };
 void rp_data_headings(rp_grid *grid);
 void rp_data_row(rp_grid *grid, const rp_data_file *file);

@@ -14,14 +14,14 @@ typedef struct rp_interrupts {
     int wake_fd;  /* read end of a pipe: readable after these signals, and after the terminal
                      was resized */
     int write_fd; /* write end of the pipe */
-    atomic_int number; /* of the first of these signals; 0: none so far */
+    atomic_int number; /* number of the first signal that fired the token; 0: none so far */
     pthread_t thread;
 } rp_interrupts;
 
 /* Blocks the signals in this thread and in the threads that it starts later, ignores SIGPIPE,
  * and starts the thread that waits for signals. Must be called before other threads are
- * started.
- * A second SIGINT, SIGTERM or SIGHUP ends the process. RP_NO_RESOURCE. */
+ * started. After the first SIGINT, SIGTERM or SIGHUP, a second one ends the process. Errors:
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_interrupts_start(rp_interrupts *interrupts);
 void rp_interrupts_stop(rp_interrupts *interrupts);
 

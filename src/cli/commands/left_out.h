@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists the servers that a command could not reach. A call to all shards leaves out a
- * server that cannot be reached. */
+/* Lists the servers (shards) that a command could not reach: a call to all servers leaves out
+ * those that cannot be reached. */
 #ifndef RP_CLI_COMMANDS_LEFT_OUT_H
 #define RP_CLI_COMMANDS_LEFT_OUT_H
 
@@ -12,7 +12,8 @@ enum { RP_LISTED_SHARDS = 256 };
  * server that at least one of these calls left out. The list is NULL if there is no such
  * server, or if memory ran out. The owner must zero-initialise the struct. */
 typedef struct rp_left_out {
-    uint64_t before[RP_LISTED_SHARDS]; /* calls that had left out each shard at begin */
+    uint64_t before[RP_LISTED_SHARDS]; /* for each shard, the number of calls that had left it
+                                          out when rp_left_out_begin() was called */
     rp_unreachable *list;              /* owned */
     size_t count;
 } rp_left_out;

@@ -12,28 +12,28 @@ enum { RP_PATIENCE_MS = 2000, RP_PATIENCE_FACTOR = 3 };
 typedef struct rp_patience rp_patience;
 
 /* Starts the thread for a command that waits for the servers of `client` at `addresses`.
- * Borrows the arguments. The caller owns the result. Returns NULL if memory or threads run out;
- * then no lines are printed. */
+ * Borrows the arguments. The caller owns the result. If memory or threads run out, returns
+ * NULL, and no lines are printed. */
 rp_patience *rp_patience_new(const char *command, const char *addresses, rp_client *client);
 void rp_patience_free(rp_patience *patience); /* every function here accepts NULL */
 
-/* Sets a reason why a server may respond late, which is printed if nothing else is known about
- * a wait. `reason` must be static. Must be called before the first wait. */
+/* Sets a possible reason for late responses, which is printed if no other reason for a wait is
+ * known. `reason` must be a static string. Must be called before the first wait. */
 void rp_patience_explain(rp_patience *patience, const char *reason);
 
-/* Record that a wait begins, whose timeout is at `until_ns`, or that the current wait has
- * ended. Any thread may call them. */
+/* Record the begin of a wait that times out at `until_ns`, and the end of the current wait. Any
+ * thread may call them. */
 void rp_patience_begin(rp_patience *patience, int64_t until_ns);
 void rp_patience_end(rp_patience *patience);
 
-/* Returns the time of the next line about a wait that began at `since_ns`, if the last line was
- * due at `due_ns`. Each line is due when the wait has lasted three times as long as at the line
- * before. Skips times that are not after `now_ns`. Returns RP_FOREVER if no more lines are to
- * be printed. */
+/* Returns when the next line is due about a wait that began at `since_ns`, if the last line was
+ * due at `due_ns`. Each line is due when the wait has lasted three times as long as when the
+ * line before was due. The result is later than `now_ns`: lines that were due before are
+ * skipped. Returns RP_FOREVER if the time would overflow. */
 int64_t rp_patience_next(int64_t since_ns, int64_t due_ns, int64_t now_ns);
 
-/* Prints a line with the command, what it waits for, how long it has waited, and how long until
- * it gives up. */
+/* Prints a line with the command, what the command waits for, how long it has waited, and when
+ * it will give up. */
 void rp_patience_say(const char *command, const char *what, int64_t since_ns, int64_t until_ns);
 
 #endif

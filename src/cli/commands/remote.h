@@ -2,7 +2,7 @@
 /* What all commands that call servers share: the options for addresses and credentials, the
  * client, timeouts, and the output of errors.
  *
- * A server that cannot be reached is left out of calls to all servers (left_out.h). */
+ * Calls to all servers leave out a server that cannot be reached (left_out.h). */
 #ifndef RP_CLI_COMMANDS_REMOTE_H
 #define RP_CLI_COMMANDS_REMOTE_H
 
@@ -34,9 +34,10 @@ typedef enum rp_remote_option {
 } rp_remote_option;
 
 extern const rp_options rp_remote_options;
-extern const rp_options rp_remote_bench_options; /* without --server it starts a server */
+extern const rp_options rp_remote_bench_options; /* for `reprise bench`, which starts a server
+                                                    if --server is not given */
 
-/* A run of such a command. */
+/* A run of a command that calls servers. */
 typedef struct rp_remote {
     const rp_command *command;
     const rp_flags *flags;
@@ -46,8 +47,10 @@ typedef struct rp_remote {
     rp_client *client;     /* NULL until rp_remote_connect() */
     rp_patience *patience; /* prints what the command waits for; NULL: prints nothing */
     const char *addresses; /* of the servers */
-    bool *told;            /* the user knows that this server is left out; may be NULL */
-    rp_left_out change;    /* servers that the latest change has not reached */
+    bool *told;            /* for each server, whether a text for the user has named it as left
+                              out; NULL: no memory */
+    rp_left_out change;    /* servers that the latest change has not reached
+                              (rp_remote_begin_change()) */
     bool given;            /* --server was given; if false, `addresses` is the default */
     rp_client_options options;
     int64_t timeout_ms; /* of each wait; 0: no limit */
@@ -56,19 +59,20 @@ typedef struct rp_remote {
 
 /* Reads the shared options. Returns 0, or prints an error and returns the exit status. */
 int rp_remote_open(rp_remote *remote, const rp_command *command, const rp_flags *flags);
-/* Starts handling signals and creates the client. Returns 0 or the exit status. */
+/* Starts handling signals and creates the client. Returns 0, or prints an error and returns the
+ * exit status. */
 int rp_remote_connect(rp_remote *remote);
 void rp_remote_close(rp_remote *remote);
 
-/* Returns a wait with the timeout of the options, counted from now. Until the next wait, output
- * or error, or until rp_remote_rest(), lines tell the user what the command waits for
- * (patience.h). */
+/* Returns a wait that begins now and has the timeout of the options. From now on, lines for the
+ * user say what the command waits for (patience.h). These lines end with the next wait, output
+ * or error, or with rp_remote_rest(). */
 rp_wait rp_remote_wait(const rp_remote *remote);
 /* Records that the wait has ended, so no more lines are printed about it. */
 void rp_remote_rest(const rp_remote *remote);
 
-/* A long wait in slices, for calls that can be repeated after RP_DEADLINE and whose error text
- * says what they wait for. After each slice, that text is printed for the user:
+/* A long wait in slices of time, for calls that can be repeated after RP_DEADLINE and whose
+ * error text says what they wait for. After each slice, this text is printed for the user:
  *
  *   rp_wait_slices slices = rp_wait_slices_begin(remote);
  *   do st = call(rp_wait_slices_next(&slices), &err);
@@ -92,15 +96,17 @@ bool rp_remote_setting(rp_remote *remote, size_t option, rp_setting *out);
 /* Print a line on standard error with the command, the error and advice. Return 1. After a
  * signal such as Ctrl-C, print nothing and return RP_EXIT_SIGNAL + the signal's number. */
 int rp_remote_fail(const rp_remote *remote, rp_status st, const rp_error *err);
-/* Does the same, with the text `done` before the error: what was done before the failure. */
+/* Does the same, with the text `done` before the error. It says what the command has done
+ * before the failure; NULL: nothing. */
 int rp_remote_fail_after(const rp_remote *remote, const char *done, rp_status st,
                          const rp_error *err);
-/* Print a problem on standard error. Return 1, or RP_EXIT_MISUSE for a wrong command line. */
+/* Print a problem on standard error. rp_remote_problem() returns 1. rp_remote_misuse(), for a
+ * wrong command line, returns RP_EXIT_MISUSE. */
 int rp_remote_problem(const rp_remote *remote, const rp_problem *problem);
 int rp_remote_misuse(const rp_remote *remote, const rp_problem *problem);
 
-/* Enclose a call that changes all servers. Afterwards, remote->change lists the servers that
- * the call has not reached. The command itself must report them. */
+/* Must be called before and after a call that changes all servers. Afterwards, remote->change
+ * lists the servers that the call has not reached. The command itself must report them. */
 void rp_remote_begin_change(rp_remote *remote);
 void rp_remote_end_change(rp_remote *remote);
 
@@ -108,19 +114,20 @@ void rp_remote_end_change(rp_remote *remote);
  * change, as in "t is reset". Returns 1. */
 int rp_remote_fail_partly(const rp_remote *remote, const char *done);
 
-/* Prints a warning for each server that calls have left out, once per server. The functions
- * here that print output or an error call this one. */
+/* Prints a warning for each server that calls have left out, once per server. The other
+ * functions of this file that print output or an error call this function. */
 void rp_remote_tell_left_out(const rp_remote *remote);
 
 /* Prints the buffer to standard output, clears it, and returns 0. If the buffer ran out of
  * memory, prints an error and returns 1. */
 int rp_remote_print(const rp_remote *remote, rp_text_buffer *buffer);
 
-/* Returns the token in the environment, REPRISE_TOKEN. NULL if the variable is empty or not
- * set. */
+/* Returns the token in the environment variable REPRISE_TOKEN, or NULL if the variable is empty
+ * or not set. */
 const char *rp_environment_token(void);
 
-/* Returns advice on an error with this status and text, or NULL if there is none. Static. */
+/* Returns advice on an error with this status and text, as a static string, or NULL if there is
+ * none. */
 const char *rp_status_hint(rp_status st, const char *text);
 
 #endif

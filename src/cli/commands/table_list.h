@@ -9,7 +9,7 @@
 typedef struct rp_table_list {
     rp_client *client; /* borrowed; NULL before the fetch */
     rp_client_tables *tables;
-    const char *shards[RP_LISTED_SHARDS]; /* addresses */
+    const char *shards[RP_LISTED_SHARDS]; /* addresses of the shards (servers) */
     rp_client_durability *durability;
     rp_left_out left_out; /* servers that could not be reached during the fetch */
     rp_tables_view view;  /* refers to the fields above; durability_count <= shard_count */
@@ -19,7 +19,7 @@ typedef struct rp_table_list {
  * rp_client_get_tables(). */
 RP_NODISCARD rp_status rp_table_list_fetch(rp_table_list *list, rp_client *client, rp_wait wait,
                                            rp_error *err);
-/* Does the same. RP_NOT_FOUND if no server has a table with that name. */
+/* Does the same, but also returns RP_NOT_FOUND if no server has a table with that name. */
 RP_NODISCARD rp_status rp_table_list_fetch_named(rp_table_list *list, rp_client *client,
                                                  const char *name, rp_wait wait, rp_error *err);
 void rp_table_list_deinit(rp_table_list *list);
@@ -31,12 +31,14 @@ const rp_client_table *rp_table_list_find(const rp_table_list *list, const char 
 const rp_client_table *rp_table_list_on_shard(const rp_table_list *list, const char *name,
                                               size_t shard);
 
-/* Writes an error with the unknown name, and the table or the rollouts it may be meant for, or
- * the names of all tables. Returns RP_NOT_FOUND. */
+/* Writes an error about the unknown name `name`. The text suggests a table or rollouts (named
+ * buffers of groups of items) with a similar name. If there is no similar name, the text lists
+ * the tables. Returns RP_NOT_FOUND. */
 rp_status rp_table_list_missing(const rp_table_list *list, const char *name, rp_error *err);
 
-/* RP_EXISTS: each server that can be reached has the table. If some do not, a table is created
- * there, and an error names the others. */
+/* Checks whether a table with that name can be created on at least one server. Returns
+ * RP_EXISTS if every server that can be reached has one already. Returns RP_OK if some have
+ * none; the creation then succeeds on these servers, and its error names the others. */
 rp_status rp_table_list_check_absent(const rp_table_list *list, const char *name,
                                      rp_error *err);
 
@@ -44,10 +46,11 @@ rp_status rp_table_list_check_absent(const rp_table_list *list, const char *name
 void rp_table_list_put(rp_text_buffer *out, const rp_table_list *list,
                        const rp_client_table *table);
 
-/* Returns true if an error of the client says that some servers have made a change and others
- * have not. */
+/* Returns true if the text of an error of the client says that some servers have made a change
+ * and others have not. */
 bool rp_done_partly(const rp_error *err);
-/* Returns false if it says so, and the shard of a table is not one of those that have. */
+/* Returns false if the text says that, and the shard of `table` is not among the servers that
+ * have made the change. Otherwise returns true. */
 bool rp_table_list_done_on(const rp_table_list *list, const rp_client_table *table,
                            const rp_error *err);
 

@@ -21,15 +21,18 @@ typedef enum rp_tables_option {
     RP_TABLES_OPTIONS,
 } rp_tables_option;
 
-enum { RP_TABLES_PARTLY = -1 }; /* the status of an action that only some servers have done */
+enum { RP_TABLES_PARTLY = -1 }; /* result of an action that only some servers have done */
 
-/* Prints the error of an action. If some servers have done it, the error names them; with
- * `json`, a line says so too. Returns RP_TABLES_PARTLY or the exit status. */
+/* Prints the error of an action on the table `name`. If some servers have done the action, the
+ * error names them. If `json` is also true, prints the same as a line of JSON, with the text
+ * `done` for what was done. Returns RP_TABLES_PARTLY if some servers have done the action,
+ * otherwise the exit status. */
 int rp_tables_fail(rp_remote *r, const char *name, const char *done, bool json, rp_status st,
                    const rp_error *err);
 
-/* Applies `alter` to a table. Sets `*table` to the name of the table whose result must still be
- * printed, or to NULL. Returns 0, or prints an error and returns RP_TABLES_PARTLY or the exit
+/* Carries out `reprise tables alter` for the table `word`, and prints the result. Sets `*table`
+ * to NULL, because the caller has nothing to print. (Other actions set it to the table that the
+ * caller must print.) Returns 0, or prints an error and returns RP_TABLES_PARTLY or the exit
  * status. */
 int rp_tables_alter(rp_remote *r, const char *word, const char **table);
 

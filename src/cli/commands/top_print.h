@@ -6,7 +6,7 @@
 #include "cli/commands/waiting_groups.h"
 #include "cli/text/info_print.h"
 
-/* A snapshot of all tables and waiting calls. Borrows all of it. */
+/* A snapshot of all tables and waiting calls. Borrows the data to which it points. */
 typedef struct rp_top_look {
     int64_t at_ns; /* time of the snapshot, on the monotonic clock */
     rp_tables_view view;
@@ -36,8 +36,8 @@ void rp_top_waiting_json(rp_text_buffer *out, const rp_top_look *now);
 /* Writes the snapshot `now` and its rates as one line of JSON. */
 void rp_top_json(rp_text_buffer *out, const rp_top_look *now, const rp_top_look *before);
 
-/* Returns the rate per second at which a counter has grown from `before` to `now`. The counter
- * may have been reset in between. */
+/* Returns the rate per second at which a counter has grown from `before` to `now`. Returns 0 if
+ * `now` is smaller, because the counter was reset in between. */
 double rp_rate(int64_t now, int64_t before, int64_t elapsed_ns);
 
 #endif

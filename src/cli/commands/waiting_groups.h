@@ -18,7 +18,8 @@ typedef struct rp_waiter {
 
 typedef struct rp_waiting_group {
     const rp_client_waiting *first; /* the call that has waited longest */
-    const char *reason;             /* without the part about calls that wait ahead */
+    const char *reason;             /* without the part about other calls that wait before this
+                                       one */
     size_t calls, clients;          /* numbers of calls and of clients */
 } rp_waiting_group;
 
@@ -30,7 +31,7 @@ typedef struct rp_waiting_groups {
     size_t waiter_count;
 } rp_waiting_groups;
 
-/* Groups `count` <= RP_MOST_WAITING calls. The result borrows from them. */
+/* Groups `count` <= RP_MOST_WAITING calls. The result points to these calls and their texts. */
 void rp_waiting_groups_make(rp_waiting_groups *groups, const rp_client_waiting *calls,
                             size_t count);
 

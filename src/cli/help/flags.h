@@ -12,7 +12,8 @@
 /* An option of a command. */
 typedef struct rp_option {
     const char *name;     /* without the dashes */
-    const char *argument; /* what help calls the value, in capitals; NULL: a switch */
+    const char *argument; /* name of the value in the help text, in capitals; NULL: the option
+                             is a switch */
     const char *help;     /* one line, lower case, no full stop */
     bool repeatable;      /* may be given more than once */
     const char *group; /* heading in help for this option and the following ones; NULL: same as
@@ -51,13 +52,15 @@ typedef struct rp_command {
     const char *text;            /* text in help below the options; NULL: none */
     const char *const *examples; /* complete command lines; ends with NULL */
     const char *notes;           /* text in help below the examples; NULL: none */
-    const char *actions;         /* allowed first words, separated by spaces; NULL: any */
-    const char *action;          /* what error texts call such a word; NULL: "action" */
+    const char *actions;         /* allowed values of the first word, separated by spaces; NULL:
+                                    any */
+    const char *action;          /* what error texts call the first word; NULL: "action" */
     const rp_option *options;    /* options of this command only */
     size_t option_count;
     const rp_options *shared;          /* options shared with other commands; NULL: none */
     size_t min_words, max_words;       /* how many words the command takes */
-    size_t first_table, last_table;    /* these words, counted from 1, are tables; 0: none is */
+    size_t first_table, last_table;    /* the words from number first_table to last_table
+                                          (counted from 1) are names of tables; 0: none is */
     int (*run)(const rp_flags *flags); /* returns the exit status */
 } rp_command;
 
@@ -68,8 +71,8 @@ const rp_option *rp_command_option(const rp_command *command, size_t index);
 
 /* Parses the arguments after the command's name. An option is "--name value" or "--name=value".
  * A switch "--name" has the value true; "--name=false" turns it off. After "--", all arguments
- * are words, even if they begin with a dash. Returns RP_INVALID with the wrong argument and the
- * most similar option. */
+ * are words, even if they begin with a dash. Returns RP_INVALID for a wrong argument; the
+ * problem names it, and for an unknown option also the most similar one. */
 RP_NODISCARD rp_status rp_flags_parse(const rp_command *command, int argc, char *const *argv,
                                       rp_flags *out, rp_problem *problem);
 

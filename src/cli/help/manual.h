@@ -7,7 +7,7 @@
 #include "cli/help/flags.h"
 #include "cli/text/text_buffer.h"
 
-/* All commands. Borrows them. */
+/* All commands of the program `reprise`, borrowed. */
 typedef struct rp_program {
     const rp_command *const *commands;
     size_t count;

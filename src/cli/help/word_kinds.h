@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kind of word a command expects at a position of its command line. Completions use it.
- * Pure functions. */
+/* Finds out what kind of word a command expects at a position of its command line, for
+ * completions. Pure functions. */
 #ifndef RP_CLI_HELP_WORD_KINDS_H
 #define RP_CLI_HELP_WORD_KINDS_H
 
@@ -10,7 +10,7 @@ typedef enum rp_word_kind {
     RP_WORD_NONE,    /* no further word, or a name that does not exist yet */
     RP_WORD_ACTION,  /* one of command->actions */
     RP_WORD_TABLE,   /* a table of the server */
-    RP_WORD_FILE,    /* a file, a folder, or any other text */
+    RP_WORD_FILE,    /* a file, a folder, or text that cannot be completed */
     RP_WORD_COMMAND, /* the name of a command, as in `reprise help NAME` */
 } rp_word_kind;
 

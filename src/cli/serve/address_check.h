@@ -7,8 +7,8 @@
 
 /* Checks that an address has one of the forms "host:port", "[v6]:port", ":port", "unix:/path"
  * and "fd:n". Otherwise returns RP_INVALID, with the reason in `why`. Sets `*is_open` to true
- * if other machines can certainly reach the address, and to false for host names, because this
- * function does not resolve them. Pure. */
+ * only if it is certain that other machines can reach the address. A host name is not resolved,
+ * so the result for it is false. Pure. */
 RP_NODISCARD rp_status rp_address_check(const char *address, bool *is_open, char *why,
                                         size_t why_bytes);
 

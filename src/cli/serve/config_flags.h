@@ -5,7 +5,7 @@
 
 #include "cli/serve/serve_config.h"
 
-/* Reads the file of --config, if that is given, and then applies the flags. RP_INVALID,
+/* Reads the file of --config, if that is given, and then applies the flags. Errors: RP_INVALID,
  * RP_NOT_FOUND (the file cannot be read), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_from_flags(rp_config *config, const rp_flags *flags,
                                             rp_problem *problem);

@@ -7,8 +7,8 @@
 
 #include "cli/serve/serve_config.h"
 
-/* Applies all settings of a file. The string `file` must outlive the configuration. RP_INVALID,
- * RP_NOT_FOUND (the file cannot be read), RP_NO_RESOURCE. */
+/* Applies all settings of a file. The string `file` must outlive the configuration. Errors:
+ * RP_INVALID, RP_NOT_FOUND (the file cannot be read), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_read_file(rp_config *config, const char *file,
                                            rp_problem *problem);
 

@@ -7,17 +7,17 @@
 #include "cli/text/problem.h"
 #include "reprise/server.h"
 
-/* Return the number of limits, and the name of a limit. Static. */
+/* Return the number of limits, and the name of a limit, as a static string. */
 size_t rp_limit_count(void);
 const char *rp_limit_name(size_t index);
 
 /* Writes the smallest and largest value of a limit that the server accepts. */
 void rp_limit_bounds(size_t index, int64_t *low, int64_t *high);
 
-/* Sets the limit `name`. Each limit is a count, a size or a time. A size is "64MiB", or "5%" of
- * `memory` bytes. A time is "10s"; without a unit, the number is in milliseconds. 0 means the
- * default. Returns RP_INVALID for a wrong value or an unknown name. The error text for an
- * unknown name contains the nearest known one. */
+/* Sets the limit `name`. Each limit is a count, a size or a time. A size is "64MiB", or a
+ * percentage of `memory` bytes, such as "5%". A time is "10s"; without a unit, the number is in
+ * milliseconds. 0 means the default. Returns RP_INVALID for a wrong value or an unknown name.
+ * The error text for an unknown name contains the most similar known name. */
 RP_NODISCARD rp_status rp_limit_set(rp_server_limits *limits, const char *name,
                                     const rp_setting *value, uint64_t memory,
                                     rp_problem *problem);

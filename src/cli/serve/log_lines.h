@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats log lines: each is one event with fields, in logfmt or JSON. Also limits how many
- * lines an event may write. Pure functions. */
+/* Formats log lines: each is one event with fields, in logfmt or JSON. Also limits the rate of
+ * log lines of each event. Pure functions. */
 #ifndef RP_CLI_SERVE_LOG_LINES_H
 #define RP_CLI_SERVE_LOG_LINES_H
 
@@ -31,7 +31,7 @@ typedef struct rp_log_entry {
     int64_t wall_ns; /* time of the event */
     rp_log_level level;
     const char *event;
-    const char *fields;  /* as in rp_fields */
+    const char *fields;  /* text of the fields in the form of rp_fields */
     uint64_t suppressed; /* lines of this event that the rate limit dropped since its last line;
                             not printed if 0 */
 } rp_log_entry;
@@ -51,15 +51,15 @@ typedef struct rp_log_rate {
     uint32_t burst;
     struct rp_log_rate_event {
         char name[48];       /* all events beyond RP_LOG_EVENTS share the last entry */
-        int64_t begin_ns;    /* of the current window */
+        int64_t begin_ns;    /* begin of the current window */
         uint32_t count;      /* lines in the current window */
         uint64_t suppressed; /* lines dropped since the last line was written */
     } events[RP_LOG_EVENTS];
     size_t event_count;
 } rp_log_rate;
 
-/* Returns true if a line of `event` may be written now. Then sets `*suppressed` to the number
- * of lines of this event that were dropped since the last one was written. */
+/* Returns true if the rate limit allows a line of `event` now. In this case, sets `*suppressed`
+ * to the number of lines of this event that were dropped since the last one was written. */
 bool rp_log_rate_admit(rp_log_rate *rate, const char *event, int64_t now_ns,
                        uint64_t *suppressed);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds out how much memory this process may use. */
+/* Finds out how much memory this process is allowed to use. */
 #ifndef RP_CLI_SERVE_MEMORY_SIZE_H
 #define RP_CLI_SERVE_MEMORY_SIZE_H
 

@@ -10,8 +10,9 @@
 #include "cli/text/problem.h"
 
 /* Writes to `*count` how many sockets were passed to the process `pid`. Their descriptors begin
- * with 3. `listen_pid` and `listen_fds` are the values of LISTEN_PID and LISTEN_FDS, NULL if
- * not set. Returns RP_INVALID if they are not numbers, or if there are more than 16 sockets. */
+ * with 3. `listen_pid` and `listen_fds` are the values of the environment variables LISTEN_PID
+ * and LISTEN_FDS; NULL: not set. Returns RP_INVALID if they are not numbers, or if there are
+ * more than 16 sockets. */
 RP_NODISCARD rp_status rp_passed_sockets(const char *listen_pid, const char *listen_fds,
                                          pid_t pid, size_t *count, rp_problem *problem);
 
@@ -25,8 +26,8 @@ typedef struct rp_notifier {
 } rp_notifier;
 
 /* Connects to the socket at `path`, which is abstract if `path` begins with '@'. If `path` is
- * NULL, no notifications are sent. Returns RP_INVALID for a wrong path, or RP_UNAVAILABLE. Even
- * then, the caller may use the notifier; it sends nothing. */
+ * NULL, no notifications are sent. Returns RP_INVALID for a wrong path, or RP_UNAVAILABLE.
+ * After a failure, the caller can still use the notifier, which then sends nothing. */
 RP_NODISCARD rp_status rp_notifier_open(rp_notifier *notifier, const char *path,
                                         rp_problem *problem);
 void rp_notifier_close(rp_notifier *notifier);
@@ -35,7 +36,8 @@ void rp_notifier_close(rp_notifier *notifier);
  * is dropped. */
 void rp_notifier_send(const rp_notifier *notifier, const char *format, ...) RP_PRINTF(2, 3);
 
-/* Returns the monotonic clock in microseconds. systemd requires this time with RELOADING=1. */
+/* Returns the time of the monotonic clock in microseconds, which systemd requires together with
+ * RELOADING=1. */
 uint64_t rp_monotonic_us(void);
 
 #endif

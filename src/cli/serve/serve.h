@@ -2,9 +2,9 @@
 /* `reprise serve`: a server as a process.
  *
  * The main thread starts the server and then waits for signals. After SIGTERM or SIGINT,
- * another thread drains the server (requests under way may finish), and a second signal stops
- * the server at once. After SIGHUP, the main thread reads the configuration again and applies
- * the settings that can change while the server runs. */
+ * another thread drains the server, that is, lets running requests finish for a limited time. A
+ * second signal stops the server at once. After SIGHUP, the main thread reads the configuration
+ * again and applies the settings that can change while the server runs. */
 #ifndef RP_CLI_SERVE_SERVE_H
 #define RP_CLI_SERVE_SERVE_H
 

@@ -67,16 +67,17 @@ typedef struct rp_storage_settings {
 } rp_storage_settings;
 
 typedef struct rp_config {
-    rp_arena arena;  /* holds what the pointers below point to, if argv does not */
+    rp_arena arena;  /* owns the strings to which the pointers below point, except those of
+                        argv */
     uint64_t memory; /* bytes that "100%" means */
-    bool from_flags; /* the settings that are being applied are flags */
+    bool from_flags; /* true while flags are applied, false while the file is */
 
-    const char *file; /* of --config; NULL: none */
+    const char *file; /* the file of --config; NULL: none */
     bool check_only;  /* --check-config */
 
     rp_table_settings *tables; /* owns their signatures */
     size_t table_count, table_capacity;
-    bool default_table; /* no table was configured */
+    bool default_table; /* no table was configured, so `tables` has a default table */
     uint64_t max_bytes;
     int policy; /* rp_budget_policy */
     uint64_t seed;
@@ -85,7 +86,7 @@ typedef struct rp_config {
     const char *addresses[RP_CONFIG_MAX_ADDRESSES];
     rp_place address_places[RP_CONFIG_MAX_ADDRESSES];
     size_t address_count;
-    int64_t port; /* of --port; -1: not given */
+    int64_t port; /* value of --port; -1: not given */
     int64_t loops;
     rp_server_limits limits; /* 0 in a field: the default */
     rp_server_security security;
@@ -112,30 +113,31 @@ bool rp_config_is_storage(rp_serve_option option);
 
 /* Sets one option. The texts of `value` must outlive the configuration. A value of
  * RP_SERVE_TABLE is a table such as "replay:uniform:1000"; a value of RP_SERVE_LIMIT is
- * "name=value". RP_SERVE_LISTEN adds an address to the list. RP_INVALID, RP_NO_RESOURCE. */
+ * "name=value". RP_SERVE_LISTEN adds an address to the list. Errors: RP_INVALID,
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_set(rp_config *config, rp_serve_option option,
                                      const rp_setting *value, rp_problem *problem);
 
 /* Adds a table. A table of the flags replaces the file's table with the same name. On success,
  * takes over the ownership of table->signature. Returns RP_INVALID if the name occurs twice in
- * the file or twice in the flags. RP_NO_RESOURCE. */
+ * the file or twice in the flags. Other errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_add_table(rp_config *config, const rp_table_settings *table,
                                            rp_problem *problem);
 
 /* Adds the addresses "fd:3", "fd:4", ... of the `count` sockets that were passed to the
- * process. Skips those that are configured already. Returns RP_INVALID if there are too many
- * addresses. RP_NO_RESOURCE. */
+ * process. Skips addresses that are configured already. Returns RP_INVALID if there are too
+ * many addresses. Other errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_add_sockets(rp_config *config, size_t count,
                                              rp_problem *problem);
 
-/* Fills in defaults and checks that the settings fit together. Must be called last. RP_INVALID,
- * RP_NO_RESOURCE. */
+/* Fills in defaults and checks that the settings fit together. Must be called last. Errors:
+ * RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_finish(rp_config *config, rp_problem *problem);
 
 /* Creates the store with its tables; the caller owns it. If there is a data directory, does not
  * create the default table: the caller creates that table if the directory turns out to have no
- * tables. An error of the store names the position of the setting that caused it. RP_INVALID,
- * RP_NO_RESOURCE. */
+ * tables. If the store reports an error, the problem names the position of the setting that
+ * caused it. Errors: RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_make_store(const rp_config *config, rp_store **out,
                                             rp_problem *problem);
 

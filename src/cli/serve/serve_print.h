@@ -8,15 +8,14 @@
 
 #include "cli/serve/serve_config.h"
 
-/* Prints a configuration, after rp_config_finish(), as YAML. If that text is parsed, the result
- * is the same configuration. Comments in the YAML explain when inserts and samples of a table
- * wait. */
+/* Prints a configuration, after rp_config_finish(), as YAML. Parsing this text gives the same
+ * configuration. Comments in the YAML explain when inserts and samples of a table wait. */
 void rp_config_print(FILE *out, const rp_config *config);
 
-/* Returns true if the two configurations differ in a setting that needs a restart: tables,
- * addresses, paths, the memory budget. Writes the keys of these settings to `keys`, cut to fit.
- * The key of a table is "tables.replay", for example; that of a storage setting is
- * "storage.data". */
+/* Returns true if the two configurations differ in settings that can change only with a
+ * restart: tables, addresses, paths, the memory budget. Writes the keys of the settings that
+ * differ to `keys`, cut to fit. The key of a table is "tables.replay", for example; that of a
+ * storage setting is "storage.data". */
 bool rp_config_needs_restart(const rp_config *now, const rp_config *then, char *keys,
                              size_t size);
 

@@ -22,7 +22,8 @@ typedef struct rp_storage {
     rp_server *server;   /* rp_storage_close() sets it to NULL */
     rp_durable *durable; /* owned; NULL unless loading has succeeded */
 
-    pthread_t loader, waiting; /* the loading thread; the thread that it wakes at its end */
+    pthread_t loader, waiting; /* loader: the thread that loads; waiting: the thread that the
+                                  loader wakes when it ends */
     bool is_loading;           /* `loader` has not been joined yet */
     atomic_bool loaded;        /* loading has succeeded or failed */
     atomic_bool shows; /* progress is shown now: while loading, and in rp_storage_close() */
@@ -36,25 +37,27 @@ typedef struct rp_storage {
 
 /* Starts loading. The caller must set settings, logger, notifier, store and server, which the
  * storage borrows, and all other fields to 0. When loading ends, the loading thread calls
- * rp_signals_wake() for the calling thread. RP_NO_RESOURCE. */
+ * rp_signals_wake() for the calling thread. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_storage_begin(rp_storage *storage, rp_error *err);
 /* Returns true once loading has ended. */
 bool rp_storage_is_loaded(rp_storage *storage);
 /* Completes loading. The caller must wait until rp_storage_is_loaded(). If loading has failed,
- * returns its error. Otherwise logs what was loaded, passes `durable` to the server, and
- * returns the status of rp_server_set_durable(). The caller must set the server's health. */
+ * returns its error. Otherwise logs what was loaded, and returns the status of
+ * rp_server_set_durable(), with which it passes `durable` to the server. Does not set the
+ * server's health; the caller must do this. */
 RP_NODISCARD rp_status rp_storage_take(rp_storage *storage, rp_error *err);
 
 /* Writes a last checkpoint, unless no_final_checkpoint is set, and closes the directory. The
- * store must not be in use. If something could not be written, logs the error and returns
- * false. */
+ * store must not be in use. If a write fails, logs the error and returns false. */
 bool rp_storage_close(rp_storage *storage);
 
-/* Writes how far loading is, as the reason of a server that is loading: without "loading",
- * which the text of such a server begins with. Returns `out`. */
+/* Writes the progress of loading, as the reason for the health state "loading" of a server.
+ * Leaves out the word "loading", because the server writes it before the reason. Returns
+ * `out`. */
 char *rp_storage_health_text(const rp_durable_progress *progress, char *out, size_t size);
 
-/* Returns advice on the error with which loading failed, or NULL if there is none. Static. */
+/* Returns advice on the error with which loading failed, as a static string, or NULL if there
+ * is none. */
 const char *rp_storage_hint(const rp_error *err);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 typedef enum rp_signal {
-    RP_SIGNAL_NONE,   /* no signal within the timeout */
+    RP_SIGNAL_NONE,   /* no signal arrived within the timeout */
     RP_SIGNAL_STOP,   /* SIGTERM or SIGINT */
     RP_SIGNAL_RELOAD, /* SIGHUP */
     RP_SIGNAL_WAKE,   /* rp_signals_wake(), or SIGUSR1 */
@@ -26,8 +26,8 @@ rp_signal rp_signals_wait(int64_t timeout_ms, int *number);
  * this. */
 void rp_signals_wake(pthread_t waiting);
 
-/* Makes SIGTERM and SIGINT end the process again. The caller must make sure that no thread
- * waits for them any more. */
+/* Restores the default effect of SIGTERM and SIGINT, which is to end the process. The caller
+ * must make sure that no thread waits for them any more. */
 void rp_signals_restore(void);
 
 #endif

@@ -3,8 +3,9 @@
  *
  *   NAME:SAMPLER[:MAX_SIZE][,key=value...]
  *
- * or key by key from a file. SAMPLER is one of the six selectors, or "queue" or "stack".
- * "queue" and "stack" also determine the remover and the rate limiter. */
+ * or key by key from a file. SAMPLER is the selector that chooses the items to sample, one of
+ * six (reprise/table.h), or "queue" or "stack". These two also determine the remover (the
+ * selector of the items to evict) and the rate limiter. */
 #ifndef RP_CLI_SERVE_TABLE_SPEC_H
 #define RP_CLI_SERVE_TABLE_SPEC_H
 
@@ -31,10 +32,10 @@ typedef enum rp_table_key {
     RP_TABLE_KEYS,
 } rp_table_key;
 
-/* Values of the key `sampler` besides the numbers of the selectors. */
+/* Values of rp_table_settings.sampler in addition to the selectors. */
 enum { RP_FORM_QUEUE = RP_MAX_HEAP + 1, RP_FORM_STACK, RP_FORMS };
 
-/* The settings. Borrows its texts. */
+/* The settings of a table. Borrows its texts. */
 typedef struct rp_table_settings {
     const char *name;
     const char *title; /* begins error texts: "--table replay", "tables.replay" */
@@ -49,14 +50,15 @@ typedef struct rp_table_settings {
     rp_signature *signature; /* released by the owner of this struct; NULL: none */
 } rp_table_settings;
 
-/* Returns the name of a key. Static. */
+/* Returns the name of a key, as a static string. */
 const char *rp_table_key_name(rp_table_key key);
 /* Returns the key with that name, or RP_TABLE_KEYS if there is none. */
 rp_table_key rp_table_key_find(const char *name);
 
 enum { RP_TABLE_KEY_HINT_BYTES = 320 };
-/* Writes what an unknown key may be meant for, ", did you mean 'max_size'?", or the names of
- * all keys, from `first` on. `more`: a further key, or NULL. Returns `text`. */
+/* Writes a hint for an error about the unknown key `name`: the most similar key, as in ", did
+ * you mean 'max_size'?". If no key is similar, the hint lists the keys from `first` on. `more`
+ * is an additional key that is allowed, or NULL. Returns `text`. */
 char *rp_table_key_hint(const char *name, rp_table_key first, const char *more,
                         char text[RP_TABLE_KEY_HINT_BYTES]);
 
@@ -65,32 +67,32 @@ void rp_table_settings_init(rp_table_settings *table, const char *name, const ch
                             const rp_place *place);
 
 /* Sets one key. `memory` is the number of bytes that "max_bytes=100%" means; if it is 0,
- * percentages are refused. RP_INVALID. */
+ * percentages are refused. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_table_settings_set(rp_table_settings *table, rp_table_key key,
                                              const rp_setting *value, uint64_t memory,
                                              rp_problem *problem);
 
 /* Parses "SAMPLER[:MAX_SIZE][,key=value...]" and sets these keys. Copies texts to the arena.
- * RP_INVALID, RP_NO_RESOURCE. */
+ * Errors: RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_table_settings_parse(rp_table_settings *table, rp_arena *arena,
                                                const char *text, uint64_t memory,
                                                rp_problem *problem);
 
 /* Initialises settings and parses a whole line, with the name. Until the name is known, error
- * texts begin with `title`, for example "--table". RP_INVALID, RP_NO_RESOURCE. */
+ * texts begin with `title`, for example "--table". Errors: RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_table_spec_parse(rp_table_settings *table, rp_arena *arena,
                                            const char *title, const char *text, uint64_t memory,
                                            rp_problem *problem);
 
 /* Fills in defaults and checks that the values fit together. Must be called once, after all
- * keys are set. RP_INVALID. */
+ * keys are set. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_table_settings_finish(rp_table_settings *table, rp_problem *problem);
 
 /* Returns the options for rp_store_add_table(); they borrow from `table`. */
 rp_table_options rp_table_settings_options(const rp_table_settings *table);
 
-/* Returns true if the key has an effect on this table, after rp_table_settings_finish(). For
- * example, the exponent has no effect if the sampler is FIFO. */
+/* Returns true if the key has an effect on this table. For example, the exponent has no effect
+ * if the sampler is FIFO. Must be called after rp_table_settings_finish(). */
 bool rp_table_key_matters(const rp_table_settings *table, rp_table_key key);
 
 /* Writes the value of a key as in a configuration file. `size` must be >= 32. Returns
@@ -106,7 +108,7 @@ enum { RP_TABLE_HINT_BYTES = 64 };
 const char *rp_table_settings_hint(const rp_table_settings *table, const rp_error *err,
                                    char *text, size_t size);
 
-/* Describes in words when the inserts and samples of this table wait, after
+/* Describes in words when inserts and samples of this table have to wait. Must be called after
  * rp_table_settings_finish(). Cuts the text to `size` bytes. Returns `text`. */
 char *rp_table_limiter_text(const rp_table_settings *table, char *text, size_t size);
 

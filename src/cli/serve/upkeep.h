@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Totals over the tables of a store, for the log. Any thread may make the call, even while
- * other threads create and drop tables. */
+/* Totals over the tables of a store, for the log lines of the server (log_lines.h). Any thread
+ * may call the function, even while other threads create and drop tables. */
 #ifndef RP_CLI_SERVE_UPKEEP_H
 #define RP_CLI_SERVE_UPKEEP_H
 

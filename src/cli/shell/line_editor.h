@@ -6,8 +6,8 @@
  * T U W Y, Alt-B D F, Tab.
  *
  * Invariants:
- *   E1  cursor <= size < RP_EDIT_BYTES, and text[size] is the terminator;
- *   E2  place <= history->count. While no line of the history is shown, both are equal. */
+ *   E1  cursor <= size < RP_EDIT_BYTES, and text[size] is the terminating zero byte;
+ *   E2  place <= history->count. They are equal while no line of the history is shown. */
 #ifndef RP_CLI_SHELL_LINE_EDITOR_H
 #define RP_CLI_SHELL_LINE_EDITOR_H
 
@@ -33,10 +33,10 @@ typedef struct rp_line_editor {
     size_t place;               /* index of the history's line that is shown */
     char draft[RP_EDIT_BYTES];  /* the user's own line, while a line of the history is shown */
     char killed[RP_EDIT_BYTES]; /* text that was cut last, for Ctrl-Y */
-    char keys[16];              /* the bytes so far of an incomplete escape sequence */
+    char keys[16];              /* the received bytes of an incomplete escape sequence */
     size_t key_count;
-    bool searching;                /* a search that Ctrl-R began is going on */
-    char pattern[RP_SEARCH_BYTES]; /* of the search */
+    bool searching;                /* a search that Ctrl-R began is in progress */
+    char pattern[RP_SEARCH_BYTES]; /* text that the search looks for */
 } rp_line_editor;
 
 /* Starts an empty line. Ctrl-Y can still insert text cut from earlier lines. Borrows the
@@ -50,8 +50,8 @@ rp_edit rp_line_editor_feed(rp_line_editor *editor, unsigned char byte);
  * nothing if the line would become too long. */
 void rp_line_editor_replace(rp_line_editor *editor, size_t from, const char *text);
 
-/* Writes what a screen of `width` columns shows: the prompt, and the part of the line around
- * the cursor. Sets `*column` to the screen column of the cursor. */
+/* Writes what a screen of `width` columns must show: the prompt, and the part of the line
+ * around the cursor. Sets `*column` to the screen column of the cursor. */
 void rp_line_editor_draw(const rp_line_editor *editor, const char *prompt, size_t width,
                          rp_text_buffer *out, size_t *column);
 

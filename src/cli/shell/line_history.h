@@ -11,13 +11,14 @@ enum { RP_HISTORY_LINES = 1000, RP_HISTORY_LINE_BYTES = 4096 };
 typedef struct rp_line_history {
     char *lines[RP_HISTORY_LINES]; /* owned, oldest first */
     size_t count;
-    const char *path; /* of the file; borrowed; NULL: no file */
+    const char *path; /* path of the file, borrowed; NULL: no file */
 } rp_line_history;
 
 /* Reads the last MiB of the file and makes the file private to its owner. Keeps the latest
- * RP_HISTORY_LINES lines. If the file has more than 1 MiB or more than twice as many lines, it
- * is shortened to these. A file without the header line that rp_line_history_add() writes may
- * not be a history, so it is not shortened. Ignores a path that is not a regular file. */
+ * RP_HISTORY_LINES lines. If the file has more than 1 MiB, or more than twice RP_HISTORY_LINES
+ * lines, replaces its contents by the latest RP_HISTORY_LINES lines. Does not do so if the file
+ * lacks the header line that rp_line_history_add() writes, because such a file is possibly not
+ * a history. Ignores a path that is not a regular file. */
 void rp_line_history_load(rp_line_history *history, const char *path);
 void rp_line_history_deinit(rp_line_history *history);
 

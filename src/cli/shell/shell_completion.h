@@ -11,7 +11,7 @@ enum { RP_MOST_CANDIDATES = 512 };
 typedef struct rp_candidates {
     const char *list[RP_MOST_CANDIDATES]; /* texts in the arena, or static ones */
     size_t count;
-    size_t from;   /* offset in the line of the word to complete */
+    size_t from;   /* offset of the word to complete in the line */
     size_t common; /* length of the longest prefix that all candidates share */
 } rp_candidates;
 
@@ -19,9 +19,9 @@ typedef struct rp_candidates {
  * but still shortens `common`. */
 void rp_candidates_add(rp_candidates *candidates, const char *word, const char *prefix);
 
-/* Does the same for the name of a table or a file, which someone else may have chosen. Skips a
- * name that begins with '-', because the command would take it for an option such as
- * --server. */
+/* Does the same for the name of a table or a file, which another user has possibly chosen.
+ * Skips a name that begins with '-', because the command would parse the name as an option such
+ * as --server. */
 void rp_candidates_add_name(rp_candidates *candidates, const char *name, const char *prefix);
 
 /* What can be completed. */
@@ -30,7 +30,7 @@ typedef struct rp_completer {
     size_t command_count;
     const char *const *builtins; /* commands of the shell itself; ends with NULL */
     /* Adds the server's tables that begin with `prefix`, by rp_candidates_add_name(). Must
-     * return quickly even if the server does not answer, because the user waits. */
+     * return quickly even if the server does not respond, because the user waits. */
     void (*add_tables)(void *ctx, const char *prefix, rp_candidates *out);
     void *ctx;
 } rp_completer;

@@ -13,12 +13,12 @@ typedef struct rp_shell_words {
     char *words[RP_SHELL_WORDS + 1]; /* without their quotes, in the arena; ends with NULL */
     size_t starts[RP_SHELL_WORDS];   /* offsets of the words in the line */
     size_t count;
-    bool ends_inside; /* no space follows the last word: more of it may be typed */
+    bool ends_inside; /* no space follows the last word, so the user may still be typing it */
     bool is_open;     /* the last quote is not closed */
 } rp_shell_words;
 
 /* Splits the `size` bytes of `line` into `out`. Returns RP_INVALID if there are too many words.
- * RP_NO_RESOURCE. */
+ * Other errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_shell_split(rp_arena *arena, const char *line, size_t size,
                                       rp_shell_words *out, rp_problem *problem);
 
@@ -27,8 +27,8 @@ RP_NODISCARD rp_status rp_shell_split(rp_arena *arena, const char *line, size_t 
 RP_NODISCARD rp_status rp_shell_check(const rp_shell_words *words, const char *line,
                                       rp_problem *problem);
 
-/* Returns the word, in quotes if a shell would otherwise split it. Returns NULL if memory runs
- * out. */
+/* Returns a word of a command line for `word`: in quotes, if a shell would otherwise split it.
+ * Returns NULL if memory runs out. */
 char *rp_shell_quote(rp_arena *arena, const char *word);
 
 #endif

@@ -12,8 +12,10 @@
 typedef struct rp_terminal_line {
     rp_line_editor editor;
     const rp_completer *completer;
-    const volatile sig_atomic_t *stop; /* a signal handler sets it to end the reading */
-    unsigned char keys[256];  /* bytes typed ahead: they came after the end of the line */
+    const volatile sig_atomic_t *stop; /* a signal handler sets it to a number other than 0 to
+                                          end rp_terminal_line_read() */
+    unsigned char keys[256];  /* bytes that the user typed after the end of the line; the next
+                                 line begins with them */
     size_t key_count, key_at; /* number of these bytes; index of the next one */
 } rp_terminal_line;
 

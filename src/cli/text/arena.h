@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An arena: allocates blocks of memory that are freed all at once. The command line uses one
- * for each configuration and parsed file. Not thread-safe. */
+/* An arena: allocates blocks of memory that are freed all at once. The program `reprise` uses
+ * one for each configuration and parsed file. Not thread-safe. */
 #ifndef RP_CLI_TEXT_ARENA_H
 #define RP_CLI_TEXT_ARENA_H
 
@@ -21,8 +21,8 @@ void rp_arena_deinit(rp_arena *arena);
 void *rp_arena_take(rp_arena *arena, size_t size);
 
 /* Makes room for one more element in an array of `count` elements and updates `*capacity`.
- * Returns the array to use from now on, in the arena. The old array stays readable. Returns
- * NULL if memory runs out. */
+ * Returns the array that the caller must use afterwards, which is in the arena. The old array
+ * stays valid. Returns NULL if memory runs out. */
 void *rp_arena_grow(rp_arena *arena, const void *array, size_t count, size_t *capacity,
                     size_t element_size);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list of the arguments of a command, to start it or to write it to a file. */
+/* A list of the arguments of a command, for starting the command or for writing it to a
+ * file. */
 #ifndef RP_CLI_TEXT_ARGUMENT_LIST_H
 #define RP_CLI_TEXT_ARGUMENT_LIST_H
 

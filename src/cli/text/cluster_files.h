@@ -2,13 +2,13 @@
 /* Job files that run an Ape-X program (reprise/rl/apex.h) on a cluster: a batch script for
  * Slurm, or a manifest for Kubernetes.
  *
- * Either job starts the parts of the program: `reprise serve` once per shard of the replay, one
+ * Either job starts the parts of the program: one `reprise serve` per shard of the replay, one
  * learner, one evaluator, and the actors. A part that ends with a status other than 0 is
- * restarted. The job ends when the learner or the evaluator does. All parts use one token,
- * which neither file contains.
+ * restarted. The job ends when the learner or the evaluator ends. All parts use the same token
+ * (a password of the servers), which neither file contains.
  *
- * The arguments may be any text. `reprise` gets them byte for byte: neither a shell nor
- * Kubernetes expands anything in them. Pure functions. */
+ * The arguments may be any text. `reprise` gets exactly these bytes: neither a shell nor
+ * Kubernetes expands variables or patterns in them. Pure functions. */
 #ifndef RP_CLI_TEXT_CLUSTER_FILES_H
 #define RP_CLI_TEXT_CLUSTER_FILES_H
 
@@ -25,13 +25,14 @@ typedef struct rp_cluster_program {
     size_t argument_count;
     int64_t actors, shards; /* >= 1 */
     int64_t seconds;        /* time limit of the job; 0: no limit */
-    int port;               /* on which the servers of the replay listen */
+    int port;               /* port on which the servers of the replay listen */
     const char *image;      /* container image, for Kubernetes */
 } rp_cluster_program;
 
 /* Writes to `out` a name that Slurm and Kubernetes accept, made from `text`: lower-case
- * letters, digits, and single dashes between them. The name begins at the first letter of
- * `text`; other bytes become dashes. If `text` has no letter, the name is "reprise". */
+ * letters, digits, and single dashes between them. Bytes before the first letter of `text` are
+ * left out; other bytes that are not allowed become dashes. If `text` has no letter, the name
+ * is "reprise". */
 void rp_cluster_name(const char *text, char out[RP_CLUSTER_NAME_BYTES]);
 
 /* Append the batch script, or the manifest in YAML, to `out`. rp_cluster_kubernetes() returns

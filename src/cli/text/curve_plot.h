@@ -6,7 +6,7 @@
 
 #include "cli/text/text_buffer.h"
 
-/* A point on each curve, at the same x. A value that is not known is NaN. */
+/* The points of both curves at one x. A value that is not known is NaN. */
 typedef struct rp_curve_point {
     double x;           /* >= 0 */
     double thin, thick; /* values of the two curves, named for their line widths */

@@ -13,11 +13,11 @@ typedef struct rp_unreachable {
     char error[RP_ERROR_TEXT_BYTES];
 } rp_unreachable;
 
-/* The data to print. Borrows all of it. */
+/* The data to print, all borrowed. */
 typedef struct rp_tables_view {
     const rp_client_table *tables;
     size_t count;
-    const char *const *shards; /* addresses of the shards */
+    const char *const *shards; /* addresses of the shards (servers) */
     size_t shard_count;
     const rp_client_durability *durability; /* of shards that report it; may be NULL */
     size_t durability_count;
@@ -28,7 +28,7 @@ typedef struct rp_tables_view {
 /* Writes the durability of a shard (how it stores data on disk) as a sentence. Writes nothing
  * if the shard is not durable. */
 void rp_durability_words(rp_text_buffer *out, const rp_client_durability *durability);
-/* Writes that sentence for each durable shard, on a line of its own. */
+/* Writes the sentence of rp_durability_words() for each durable shard, on a line of its own. */
 void rp_durability_lines(rp_text_buffer *out, const rp_tables_view *view);
 /* Writes the durability of all shards as a JSON array with an object per shard. */
 void rp_durability_json(rp_text_buffer *out, const rp_tables_view *view);
@@ -55,18 +55,18 @@ void rp_tables_json_members(rp_text_buffer *out, const rp_tables_view *view,
 /* Writes the JSON member "unreachable": an array of objects with an address and an error. */
 void rp_unreachable_json(rp_text_buffer *out, const rp_unreachable *list, size_t count);
 
-/* Writes the rule of a limiter: "4 samples an insert, within -8 and 8". */
+/* Writes the rule of a rate limiter: "4 samples an insert, within -8 and 8". */
 void rp_limiter_words(rp_text_buffer *out, const rp_limiter_options *limiter);
 
-/* Returns true if `diff`, a limiter's min_diff or max_diff, means that there is no such
- * bound. */
+/* Returns true if `diff`, a value of a rate limiter's option min_diff or max_diff, means that
+ * this bound is not set. */
 bool rp_limiter_unbounded(double diff);
 
 /* Draws the state of a table's rate limiter as a bar of `width` >= 5 columns. While the table
  * has fewer items than min_size, the bar shows how full it is: "[####......]". After that, it
  * marks the position between min_diff and max_diff: "[-----|-----]". At the left end samples
- * wait; at the right end inserts wait. If a bound is missing, the bar contains a word instead,
- * such as "free" or "paused". */
+ * wait; at the right end inserts wait. If one of these bounds is not set, the bar contains a
+ * word instead, such as "free", or "paused" for a paused table. */
 void rp_limiter_bar(rp_text_buffer *out, const rp_table_info *info, size_t width);
 
 /* Writes a number of bytes in at most eight characters: "512 B", "1.5 KiB", "1023 MiB". Returns

@@ -7,7 +7,7 @@
 #include "cli/text/tensor_text.h"
 #include "reprise/table.h"
 
-/* An item with its decoded data. Borrows all of it. */
+/* An item with its decoded data, all borrowed. */
 typedef struct rp_item_view {
     const char *table;
     const rp_sample *sample;  /* key, priority and the other fields of the item */
@@ -17,16 +17,16 @@ typedef struct rp_item_view {
 } rp_item_view;
 
 /* Writes a line about the item, which begins with `number`, and then a line per column. `most`
- * is passed to rp_tensor_print(). */
+ * is the argument for rp_tensor_print(). */
 void rp_item_print(rp_text_buffer *out, const rp_item_view *item, size_t number, size_t most);
 
 /* Writes the item as one line of JSON, which rp_item_line_parse() can read. */
 void rp_item_json(rp_text_buffer *out, const rp_item_view *item);
 
-/* The columns that all lines of a file must have. They come from the table's signature. If the
- * table has none, the first line sets them. */
+/* The columns that all lines of a file must have. They are those of the table's signature. If
+ * the table has no signature, the first line sets them. */
 typedef struct rp_line_columns {
-    rp_arena *arena; /* borrowed: holds the names that the first line sets */
+    rp_arena *arena; /* borrowed; memory for the names that the first line sets */
     const char *names[RP_MAX_COLUMNS];
     rp_dtype dtypes[RP_MAX_COLUMNS];
     size_t count;      /* 0: not known yet */
@@ -45,9 +45,10 @@ typedef struct rp_item_line {
  *
  *   {"priority": 2, "data": {"obs": [1, 2], "action": {"dtype": "int32", "data": 3}}}
  *
- * `data` may also be an array, in the order of the columns. A value without a dtype has the
- * dtype of its column. If the columns are not known yet, this line sets them. `place` is the
- * position of the line in its file, for error texts. RP_INVALID, RP_NO_RESOURCE. */
+ * `data` can also be an array of values in the order of the columns. A value without a dtype
+ * has the dtype of its column. If the columns are not known yet, this line sets them. `place`
+ * is the position of the line in its file, for error texts. Errors: RP_INVALID,
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_item_line_parse(rp_arena *arena, const char *text, size_t size,
                                           rp_line_columns *columns, const rp_place *place,
                                           rp_item_line *out, rp_problem *problem);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A strict JSON parser (RFC 8259), which makes a tree of values. The text must be a single
- * value in valid UTF-8, and no object may have the same key twice. Memory and time are bounded
- * by the length of the text. */
+ * value in valid UTF-8. In addition, the parser rejects an object with the same key twice or
+ * with more than RP_JSON_MAX_KEYS keys, a key with a zero byte, and more than RP_JSON_MAX_DEPTH
+ * levels. Memory and time are bounded by the length of the text. */
 #ifndef RP_CLI_TEXT_JSON_TREE_H
 #define RP_CLI_TEXT_JSON_TREE_H
 
@@ -26,13 +27,14 @@ typedef enum rp_json_kind {
 typedef struct rp_json {
     struct rp_json *next;  /* the next value in the same array or object */
     struct rp_json *child; /* the first value of an array or object */
-    const char *key;       /* in its object; zero-terminated, without other zero bytes */
+    const char *key;       /* key of this value in its object, zero-terminated; NULL if it is
+                              not in an object */
     union {
         int64_t integer;
         uint64_t number_unsigned;
         double number;
         struct {
-            const char *text; /* zero-terminated; may also contain zero bytes */
+            const char *text; /* zero-terminated; can also contain zero bytes */
             size_t size;      /* without the terminating zero byte */
         } string;
         size_t count; /* values of an array or object */
@@ -47,8 +49,8 @@ typedef struct rp_json_error {
     const char *what; /* static */
 } rp_json_error;
 
-/* Parses `text`. Allocates values and strings in the arena. Returns RP_INVALID, with what is
- * wrong and where in `error`, or RP_NO_RESOURCE. */
+/* Parses `text`. Allocates values and strings in the arena. Errors: RP_INVALID, after which
+ * `error` says what is wrong and where; RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_json_parse(rp_arena *arena, const char *text, size_t size,
                                      rp_json **out, rp_json_error *error);
 
@@ -59,7 +61,7 @@ const rp_json *rp_json_find(const rp_json *object, const char *key);
  * escaped. */
 void rp_json_put_tree(rp_text_buffer *out, const rp_json *value);
 
-/* Returns a name of the kind for error texts: "a number", "an array". Static. */
+/* Returns a name of the kind for error texts, as a static string: "a number", "an array". */
 const char *rp_json_kind_text(rp_json_kind kind);
 
 /* Writes a character, at most U+10FFFF, as UTF-8. Returns the number of bytes. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads lines from a file or a pipe. To stop a wait for input, for example on Ctrl-C, make the
- * descriptor `wake_fd` readable. */
+/* Reads lines from a file or a pipe. The caller can end a wait for input, for example on
+ * Ctrl-C, by making the descriptor `wake_fd` readable. */
 #ifndef RP_CLI_TEXT_LINES_H
 #define RP_CLI_TEXT_LINES_H
 
@@ -13,7 +13,8 @@ typedef struct rp_lines {
     int wake_fd; /* borrowed; -1: none */
     rp_text_buffer buffer;
     size_t begin;   /* offset of the next line in `buffer` */
-    size_t scanned; /* no line ends between `begin` and this offset; begin <= scanned <= size */
+    size_t scanned; /* there is no line end from `begin` to this offset; begin <= scanned <=
+                       size */
     bool end;       /* the end of the file has been reached */
 } rp_lines;
 

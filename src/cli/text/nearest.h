@@ -2,7 +2,8 @@
 /* Finds the known word that is most similar to a misspelt one, for hints such as "did you
  * mean".
  *
- * Usage: init with the misspelt word, offer each known word, get the nearest. */
+ * Usage: call rp_nearest_init() with the misspelt word, rp_nearest_offer() with each known
+ * word, then rp_nearest_get(). */
 #ifndef RP_CLI_TEXT_NEAREST_H
 #define RP_CLI_TEXT_NEAREST_H
 
@@ -15,8 +16,8 @@ typedef struct rp_nearest {
 } rp_nearest;
 
 /* Returns the edit distance of two words: how many letters must be changed, deleted, inserted
- * or swapped with a neighbour to turn one into the other. '-' and '_' count as the same letter.
- * Returns SIZE_MAX if a word is longer than 64 bytes. */
+ * or swapped with the next letter to turn one word into the other. '-' and '_' count as the
+ * same letter. Returns SIZE_MAX if a word is longer than 64 bytes. */
 size_t rp_edit_distance(const char *a, const char *b);
 
 void rp_nearest_init(rp_nearest *nearest, const char *word); /* borrows it */

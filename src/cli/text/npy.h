@@ -13,19 +13,22 @@
 #include "cli/text/problem.h"
 #include "reprise/tensor.h"
 
-/* Sizes of headers: the largest that rp_npy_header() writes, and the largest that is read. */
+/* Sizes of headers: the largest that rp_npy_header() writes, and the largest that
+ * rp_npy_parse() accepts. */
 enum { RP_NPY_HEADER_BYTES = 384, RP_NPY_MAX_HEADER = 65536 };
 
-/* Parses a whole file of version 1, 2 or 3. The tensor borrows `bytes`; its elements may be
+/* Parses a whole file of version 1, 2 or 3. The tensor borrows `bytes`, and its elements can be
  * unaligned. Returns RP_INVALID for other files, for element types that rp_dtype does not have,
  * for more than RP_MAX_RANK dimensions, and for a number of bytes that does not match the
- * shape. Also refuses big-endian elements and Fortran order if they make a difference. */
+ * shape. Also returns RP_INVALID for big-endian elements of several bytes, and for Fortran
+ * order of an array of several dimensions and elements. */
 RP_NODISCARD rp_status rp_npy_parse(const uint8_t *bytes, size_t size, rp_tensor *out,
                                     rp_problem *problem);
 
 /* Writes the header of a file with elements of `dtype`, and returns the size of the header, a
  * multiple of 64. Returns 0 for strings, which are not supported, and for a shape with unknown
- * dimensions. Declares types that NumPy does not know, such as bfloat16, as raw bytes. */
+ * dimensions. In the header, a type that NumPy does not have, such as bfloat16, becomes raw
+ * bytes. */
 size_t rp_npy_header(rp_dtype dtype, const rp_shape *shape, char header[RP_NPY_HEADER_BYTES]);
 
 /* Checks an array of priorities: it must have one dimension, and all its elements must be
@@ -34,8 +37,8 @@ size_t rp_npy_header(rp_dtype dtype, const rp_shape *shape, char header[RP_NPY_H
 rp_status rp_npy_check_priorities(const rp_tensor *array, const char *path,
                                   rp_problem *problem);
 
-/* If `text` is an error about the wrong dtype of a column, appends how to convert the array
- * with NumPy. `size` is the size of the buffer `text`. */
+/* If `text` is an error about the wrong dtype of a column, appends advice on converting the
+ * array with NumPy. `size` is the size of the buffer `text`. */
 void rp_npy_advise(char *text, size_t size);
 
 #endif

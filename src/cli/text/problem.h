@@ -7,7 +7,7 @@
 
 #include "reprise/status.h"
 
-/* A position in a file, whose name it borrows. `file` is NULL for the command line. */
+/* A position in a file. Borrows the name `file`, which is NULL for the command line. */
 typedef struct rp_place {
     const char *file;
     size_t line, column; /* counted from 1 */
@@ -19,8 +19,8 @@ typedef struct rp_problem {
 } rp_problem;
 
 /* Writes the formatted sentence to the problem, with unprintable bytes escaped
- * (reprise/printable.h). Writes "file:line:column: " before it if `place` is in a file; `place`
- * may be NULL. Returns RP_INVALID, so callers can return the result. */
+ * (reprise/printable.h). If `place` is not NULL and in a file, writes "file:line:column: "
+ * before the sentence. Returns RP_INVALID, so callers can return the result. */
 rp_status rp_problem_set(rp_problem *problem, const rp_place *place, const char *format, ...)
     RP_PRINTF(3, 4);
 
@@ -35,9 +35,9 @@ typedef struct rp_setting {
     rp_place place;
 } rp_setting;
 
-/* Parse a value as the type in the function's name, from `low` to `high`. On an error, return
- * RP_INVALID, leave *out unchanged, and write a problem with the key, the value and the
- * bounds. */
+/* Parse a value of the type in the function's name, which must be from `low` to `high`. On an
+ * error, return RP_INVALID, leave *out unchanged, and write a problem with the key, the value
+ * and the bounds. */
 RP_NODISCARD rp_status rp_setting_integer(const rp_setting *value, int64_t low, int64_t high,
                                           int64_t *out, rp_problem *problem);
 RP_NODISCARD rp_status rp_setting_unsigned(const rp_setting *value, uint64_t *out,
@@ -46,8 +46,8 @@ RP_NODISCARD rp_status rp_setting_number(const rp_setting *value, double low, do
                                          double *out, rp_problem *problem);
 RP_NODISCARD rp_status rp_setting_boolean(const rp_setting *value, bool *out,
                                           rp_problem *problem);
-/* Parses a size in bytes. A percentage is that part of `whole` bytes. If `whole` is 0,
- * percentages are refused. */
+/* Parses a size in bytes. A percentage means that part of `whole` bytes. If `whole` is 0, a
+ * percentage is an error. */
 RP_NODISCARD rp_status rp_setting_size(const rp_setting *value, uint64_t whole, uint64_t *out,
                                        rp_problem *problem);
 /* Parses a time of at most `high_ms` milliseconds. A number without a unit counts in units of

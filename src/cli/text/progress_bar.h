@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows the progress of a long operation on standard error: as a bar if that is a terminal,
- * otherwise as a line every few seconds. Not thread-safe. */
+/* Shows the progress of a long operation on standard error: as a bar if standard error is a
+ * terminal, otherwise as a line every few seconds. Not thread-safe. */
 #ifndef RP_CLI_TEXT_PROGRESS_BAR_H
 #define RP_CLI_TEXT_PROGRESS_BAR_H
 
@@ -17,7 +17,7 @@ typedef struct rp_progress_bar {
 /* Initialises a bar. If `quiet` is true, the bar never prints anything. */
 void rp_progress_bar_init(rp_progress_bar *bar, bool quiet);
 
-/* Shows progress. An on_progress callback for reprise/durable.h; `ctx` is the bar. */
+/* Shows progress. This is an on_progress callback (reprise/durable.h); `ctx` is the bar. */
 void rp_progress_bar_show(void *ctx, const rp_durable_progress *progress);
 
 /* Removes the bar from the screen. */

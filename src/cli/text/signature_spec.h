@@ -10,20 +10,21 @@
 /* Returns the dtype with this name in NumPy ("float32") or TensorFlow ("float"). Returns
  * RP_INVALID_DTYPE if there is none. */
 rp_dtype rp_dtype_parse(const char *name);
-/* Returns NumPy's name of a dtype, or TensorFlow's if NumPy has none. Static; NULL if `dtype`
- * is not a dtype. */
+/* Returns NumPy's name of a dtype, or TensorFlow's if NumPy has none, as a static string.
+ * Returns NULL if `dtype` is not a dtype. */
 const char *rp_dtype_text(rp_dtype dtype);
 
-/* Parses a leaf: a dtype, then the shape of the whole column. The first dimension is the number
- * of rows. '?' means any size. If there is no shape, every shape fits. Returns RP_INVALID with
- * the reason in `why`. Pure. */
+/* Parses a leaf, such as "float32 [?, 84, 84]": a dtype, then the shape of the whole column,
+ * whose first dimension is the number of rows. '?' stands for any size. Without a shape, the
+ * leaf allows any shape. If the leaf is wrong, returns RP_INVALID and writes the reason to
+ * `why`. Pure. */
 RP_NODISCARD rp_status rp_spec_parse(const char *text, rp_spec *spec, char *why,
                                      size_t why_bytes);
-/* Writes `spec` as such a leaf, cut to fit `size` >= 1 bytes. Returns `text`. */
+/* Writes `spec` as a leaf, cut to fit `size` >= 1 bytes. Returns `text`. */
 char *rp_spec_text(const rp_spec *spec, char *text, size_t size);
 
 /* Creates the signature that a YAML node describes. Error texts begin with `key`. The caller
- * must release *out with rp_signature_unref(). RP_INVALID, RP_NO_RESOURCE. */
+ * must release *out with rp_signature_unref(). Errors: RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_signature_from_yaml(rp_arena *arena, const char *key,
                                               const rp_yaml *node, rp_signature **out,
                                               rp_problem *problem);

@@ -18,18 +18,19 @@ void rp_tensor_print(rp_text_buffer *out, const rp_tensor *tensor, size_t most);
 void rp_tensor_json(rp_text_buffer *out, const rp_tensor *tensor);
 
 /* Returns the dtype that fits the elements of a JSON value: int64, uint64, double, bool or
- * string. Returns RP_INVALID_DTYPE if there are no elements, or elements of different types. */
+ * string. Returns RP_INVALID_DTYPE if the value has no elements, or elements of different
+ * types. */
 rp_dtype rp_json_dtype(const rp_json *value);
 
 /* Creates a tensor of `dtype` from nested JSON arrays, in memory of the arena. Error texts
  * begin with `name`. Returns RP_INVALID if the arrays are ragged, or an element has another
- * type or is out of range. RP_NO_RESOURCE. */
+ * type or is out of range. Other errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_tensor_from_json(rp_arena *arena, const char *name,
                                            const rp_json *value, rp_dtype dtype, rp_tensor *out,
                                            rp_problem *problem);
 
-/* Returns an element as a number if it is an integer, a float of any size or a boolean;
- * otherwise 0. */
+/* Returns the value of an element that is an integer, a float of any size or a boolean. Returns
+ * 0 for other dtypes. */
 double rp_element_number(rp_dtype dtype, const void *element);
 
 #endif

@@ -3,7 +3,8 @@
  * that tests can read it. Not thread-safe.
  *
  * Invariant:
- *   X1  text is NULL and capacity 0, or size < capacity and text[size] is the terminator. */
+ *   X1  either text is NULL and capacity is 0, or size < capacity and text[size] is the
+ *       terminating zero byte. */
 #ifndef RP_CLI_TEXT_TEXT_BUFFER_H
 #define RP_CLI_TEXT_TEXT_BUFFER_H
 
@@ -20,7 +21,8 @@ void rp_text_buffer_deinit(rp_text_buffer *buffer);
 void rp_text_buffer_clear(rp_text_buffer *buffer); /* keeps its memory */
 
 void rp_text_buffer_add(rp_text_buffer *buffer, const char *text, size_t size);
-void rp_text_buffer_put(rp_text_buffer *buffer, const char *text); /* terminated */
+void rp_text_buffer_put(rp_text_buffer *buffer, const char *text); /* `text` is
+                                                                      zero-terminated */
 void rp_text_buffer_format(rp_text_buffer *buffer, const char *format, ...) RP_PRINTF(2, 3);
 void rp_text_buffer_repeat(rp_text_buffer *buffer, char byte, size_t count);
 
@@ -30,16 +32,16 @@ const char *rp_text_buffer_text(const rp_text_buffer *buffer);
 /* Appends text from a peer or a file, with unprintable bytes escaped (reprise/printable.h). */
 void rp_text_buffer_put_safe(rp_text_buffer *buffer, const char *text, size_t size);
 
-/* Appends text escaped in the same way, as one word of a shell command: in 'quotes' if a shell
- * needs them. */
+/* Appends one word of a shell command, escaped as by rp_text_buffer_put_safe(), and in 'quotes'
+ * if a shell needs them. */
 void rp_text_buffer_put_word(rp_text_buffer *buffer, const char *word);
 
 /* Returns how many bytes of `text` fit into `columns` columns of a terminal. The text must be
  * escaped UTF-8. */
 size_t rp_text_fit(const char *text, size_t size, size_t columns);
 
-/* Returns the number of columns that a terminal needs for `text`, which must be escaped UTF-8:
- * one per character. */
+/* Returns the number of columns that a terminal needs for `text`, which is its number of
+ * characters. The text must be escaped UTF-8. */
 size_t rp_text_columns(const char *text, size_t size);
 
 /* A grid: text in rows and columns. The caller adds the cells row by row. rp_grid_write() then
@@ -56,7 +58,7 @@ void rp_grid_deinit(rp_grid *grid);
 void rp_grid_cell(rp_grid *grid, const char *format, ...) RP_PRINTF(2, 3);
 void rp_grid_write(const rp_grid *grid, rp_text_buffer *out);
 
-/* Functions that append JSON. The caller must make the calls in the order of the text. Each
+/* Functions that append JSON. The caller must call them in the order of the JSON text. Each
  * call puts a comma before its text if one is needed. In strings, bytes that are not UTF-8
  * become U+FFFD. */
 void rp_json_open(rp_text_buffer *buffer, char bracket);

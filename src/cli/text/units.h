@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses and prints numbers, sizes and times. A parser returns false and writes nothing if the
- * text is not such a value, if there are spaces around it, or if the value is out of range.
- * Pure functions. */
+/* Parses and prints numbers, sizes and times. If the text does not have the form of a parser,
+ * has spaces around the value, or has a value out of range, the parser returns false and writes
+ * nothing. Pure functions. */
 #ifndef RP_CLI_TEXT_UNITS_H
 #define RP_CLI_TEXT_UNITS_H
 
@@ -21,8 +21,9 @@ bool rp_parse_number(const char *text, double *out);
 bool rp_parse_boolean(const char *text, bool *out);
 
 /* Parses a size in bytes: "1048576", "64 MiB", "1.5GiB", "4G". KiB, MiB, GiB, TiB and K, M, G,
- * T are powers of 1,024; kB, MB, GB, TB are powers of 1,000. "80%" is that part of `whole`
- * bytes. A percentage must be above 0 and at most 100, and is refused if `whole` is 0. */
+ * T are powers of 1,024; kB, MB, GB, TB are powers of 1,000. "80%" means 80% of `whole` bytes.
+ * A percentage must be above 0 and at most 100; if `whole` is 0, every percentage is an
+ * error. */
 bool rp_parse_size(const char *text, uint64_t whole, uint64_t *bytes);
 
 /* Parses a time: "500ms", "10s", "1.5m", "1h". A number without a unit counts in units of

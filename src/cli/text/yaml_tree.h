@@ -13,7 +13,7 @@
 enum {
     RP_YAML_MAX_BYTES = 1 << 20,
     RP_YAML_MAX_DEPTH = 96,
-    RP_YAML_MAX_ENTRIES = 8192, /* of one map or list */
+    RP_YAML_MAX_ENTRIES = 8192, /* entries of one map or list */
 };
 
 typedef enum rp_yaml_kind { RP_YAML_SCALAR, RP_YAML_MAP, RP_YAML_LIST } rp_yaml_kind;
@@ -26,14 +26,15 @@ struct rp_yaml {
     const char *key;              /* key of this node in its map; NULL if it is not in a map */
     rp_place key_place;           /* position of that key */
     const char *text;             /* text of a scalar; "" for maps and lists */
-    bool quoted;                  /* this scalar is in quotes or a block of text */
+    bool quoted;                  /* this scalar is in quotes, or is a block scalar ('|' or
+                                     '>') */
     bool tuple;                   /* this list has the tag !tuple */
     rp_yaml *first, *last, *next; /* first and last child; next child of the same parent */
     size_t child_count;
 };
 
 /* Parses `size` bytes. `file` is a name for error texts, and must outlive the tree. Sets
- * `*root` to NULL if the bytes contain no node. RP_INVALID, RP_NO_RESOURCE. */
+ * `*root` to NULL if the bytes contain no node. Errors: RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_yaml_parse(rp_arena *arena, const char *file, const void *bytes,
                                      size_t size, rp_yaml **root, rp_problem *problem);
 

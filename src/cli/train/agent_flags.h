@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of agents as options of a command that trains or measures an agent. The list
- * begins with the settings of dqn. Then follow the settings of dpg that dqn does not have, and
- * the settings that only sac has. */
+/* The settings of agents as options of a command that trains or measures an agent. The list of
+ * options begins with the settings of the agent dqn. The settings of dpg that dqn does not have
+ * follow, and then the settings that only sac has. */
 #ifndef RP_CLI_TRAIN_AGENT_FLAGS_H
 #define RP_CLI_TRAIN_AGENT_FLAGS_H
 
@@ -49,15 +49,16 @@ enum { RP_AGENT_FLAGS = RP_DQN_SETTINGS + RP_DPG_OWN_SETTINGS + RP_SAC_OWN_SETTI
 #define RP_AGENT_SAC_OPTION(kind, field, name, initial, low, high, about)                      \
     RP_AGENT_OPTION_IN(RP_AGENT_SAC_GROUP(field), kind, name, initial, about)
 
-/* RP_AGENT_FLAGS entries, which end a command's list of rp_option. */
+/* The RP_AGENT_FLAGS options of the settings. They must be the last entries in a command's list
+ * of rp_option. */
 #define RP_AGENT_OPTIONS                                                                       \
     RP_DQN_SETTING_LIST(RP_AGENT_DQN_OPTION)                                                   \
     RP_DPG_OWN_SETTING_LIST(RP_AGENT_DPG_OPTION) RP_SAC_OWN_SETTING_LIST(RP_AGENT_SAC_OPTION)
 
 /* Sets the settings of an agent from the flags. Option `first` of `command` is the first of
- * RP_AGENT_FLAGS settings. If `is_fixed` is true, the run has its settings already, and any
- * such flag is an error. The value "auto" of `learners` is skipped: the caller handles it.
- * Returns RP_INVALID with the option's name. */
+ * RP_AGENT_OPTIONS. If `is_fixed` is true, the run is resumed and keeps its settings, so any
+ * flag of a setting is an error. Skips the value "auto" of `learners`, which the caller must
+ * handle. If a flag is wrong, returns RP_INVALID, and the problem names the option. */
 RP_NODISCARD rp_status rp_agent_flags_take(const rp_command *command, const rp_flags *flags,
                                            size_t first, bool is_fixed,
                                            const rp_settings_table *table, void *settings,

@@ -7,9 +7,9 @@
 #include "reprise/rl/env.h"
 
 /* Appends a drawing of the first of the parallel environments in `env`, whose observation is
- * `observation`. CartPole, MountainCar, Acrobot, Pendulum and LunarLander are drawn as
- * pictures, and small grids by their cells. For all other environments, the variables are
- * listed. All drawings of an environment class have the same number of lines. */
+ * `observation`. CartPole, MountainCar, Acrobot, Pendulum and LunarLander become pictures;
+ * small grids show each cell. For all other environments, the text lists the variables of the
+ * state. All drawings of an environment class have the same number of lines. */
 void rp_env_draw(rp_text_buffer *out, const rp_env *env, const void *observation);
 
 #endif

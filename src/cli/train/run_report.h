@@ -4,12 +4,13 @@
  * queue is full, or if the server cannot be reached, reports are dropped and counted; the
  * trainer never sees an error.
  *
- * The thread also plays an episode with the latest parameters from time to time, and reports
- * its states, which the web page draws.
+ * From time to time, the thread also plays an episode with the latest parameters, and reports
+ * the states of the episode, which the web page of the server draws.
  *
  * Invariants, whenever mu is free:
  *   Q1  count <= RP_REPORT_QUEUE; the entries are queue[(first + i) % RP_REPORT_QUEUE];
- *   Q2  `params` belong to the thread while has_params is true, else to the trainer. */
+ *   Q2  only the reporter's thread uses `params` while has_params is true; otherwise only the
+ *       trainer does. */
 #ifndef RP_CLI_TRAIN_RUN_REPORT_H
 #define RP_CLI_TRAIN_RUN_REPORT_H
 
@@ -24,7 +25,7 @@ typedef struct rp_run_reporter rp_run_reporter;
 
 /* The caller must not free what the pointers refer to before the reporter is freed. */
 typedef struct rp_run_reporter_options {
-    const char *address; /* of the server */
+    const char *address; /* address of the server */
     const char *run;     /* name of the run */
     rp_client_options client;
     const rp_env_class *env_class;
@@ -36,7 +37,7 @@ typedef struct rp_run_reporter_options {
 } rp_run_reporter_options;
 
 /* Makes a reporter, which the caller owns, and starts its thread. Does no I/O itself. Returns
- * RP_INVALID for a wrong address. RP_NO_RESOURCE. */
+ * RP_INVALID for a wrong address. Other errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_run_reporter_new(const rp_run_reporter_options *options,
                                            rp_run_reporter **out, rp_error *err);
 
@@ -47,28 +48,33 @@ void rp_run_reporter_add(rp_run_reporter *reporter, const rp_run_progress *progr
                          const rp_real *params);
 
 /* Sets the actors that the following reports list: at most RP_REPORT_ACTORS, with names of at
- * most 31 bytes. Before the first call, reports list a single actor named "actors". */
+ * most 31 bytes. The actor at each index keeps the name of the first call that had this index.
+ * Before the first call, reports list a single actor named "actors". */
 void rp_run_reporter_set_actors(rp_run_reporter *reporter, const rp_run_actor *actors,
                                 size_t count);
 
 /* Totals of a reporter. */
 typedef struct rp_run_reported {
-    size_t sent, dropped; /* reports that the server accepted; reports that were dropped */
+    size_t sent, dropped; /* numbers of reports that the server accepted, and that were
+                             dropped */
     size_t episodes;      /* episodes that the server stored */
     size_t left_out; /* scalars, actors and episodes in accepted reports for which the server
                         had no room */
-    char why[RP_ERROR_TEXT_BYTES]; /* text of the last failure other than the end of the
-                                      reporter; "" if there was none */
+    char why[RP_ERROR_TEXT_BYTES]; /* why the last dropped report failed; "" if none has failed.
+                                      Reports that rp_run_reporter_free() cancels do not replace
+                                      an earlier reason */
 } rp_run_reported;
 
-/* Returns true if all reports of the last two seconds or more have failed, and a line about it
- * is due: after 2, 6, 18 and 54 seconds, and so on. Writes why the last one failed. Any thread
- * may call it. */
+/* Returns true if a line for the user about failing reports is due, and then writes the reason
+ * of the last failure to `why`. A line is due when all reports have failed for 2, 6, 18 and 54
+ * seconds, and so on. After a call has returned true for a line, the next line becomes due. Any
+ * thread may call this function. */
 bool rp_run_reporter_take_trouble(rp_run_reporter *reporter, char why[RP_ERROR_TEXT_BYTES]);
 
-/* Sends the queued reports, for at most send_ms in all, and not at all if one has failed and
- * none was accepted before. Then ends the thread and frees the
- * reporter. Writes the totals to `out`, which may be NULL. `reporter` may be NULL. */
+/* Waits until the queued reports are sent, for at most send_ms plus one second. Does not wait
+ * if the server has never accepted a report and one has failed. Then drops the reports that are
+ * left, ends the thread and frees the reporter. Writes the totals to `out`, which may be NULL.
+ * `reporter` may be NULL. */
 void rp_run_reporter_free(rp_run_reporter *reporter, rp_run_reported *out);
 
 #endif

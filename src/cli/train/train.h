@@ -69,52 +69,55 @@ typedef struct rp_training {
     rp_run_log *logs[2];
     size_t log_count;
     rp_trainer *trainer;
-    const char *dir;           /* --dir, or NULL */
+    const char *dir;           /* value of --dir; NULL: not given */
     rp_store *store;           /* the store of the trainer */
-    rp_durable *durable;       /* the data directory that the server shows; NULL: none */
+    rp_durable *durable;       /* the data directory for which the server reports the state;
+                                  NULL: none */
     rp_server *server;         /* the server of --serve; NULL: none */
     rp_run_reporter *reporter; /* NULL: none */
     bool resume, quiet, json, terminal, drawn; /* drawn: a progress line is on the screen */
     bool is_refused;                           /* the run failed before it began */
     bool is_brief;          /* the replay is not saved, so the run cannot be resumed */
-    int64_t first_steps;    /* of a resumed run of Ape-X: steps of earlier processes */
-    double earlier_seconds; /* of a resumed run: the last row that is kept of progress.csv */
+    int64_t first_steps;    /* in a resumed run of Ape-X: number of steps that earlier processes
+                               have made */
+    double earlier_seconds; /* this and the next: in a resumed run, values of the last row that
+                               is kept of progress.csv */
     int64_t earlier_episodes;
-    double shown;  /* seconds since the run began when the last line was printed without a
-                      terminal */
+    double shown;  /* without a terminal: when the last line was printed, in seconds since the
+                      run began */
     double greedy; /* mean return of the latest evaluation, with the greedy policy */
     rp_curve_point *points; /* of the learning curve */
     size_t point_count, point_capacity;
     rp_auto_split split; /* of --actors auto and --learners auto */
 } rp_training;
 
-/* Return the value of an option, or NULL if it was not given; and whether a switch is on: it
- * was given, and not as "--name=false". */
+/* rp_train_get() returns the value of an option, or NULL if it was not given. rp_train_is_on()
+ * returns true if a switch was given, and not as "--name=false". */
 const char *rp_train_get(const rp_training *t, size_t option);
 bool rp_train_is_on(const rp_training *t, rp_train_option option);
 
 /* Sets `*out` to the value of an option, which must be a whole number >= `low`. If the option
- * was not given, leaves `*out` unchanged. RP_INVALID. */
+ * was not given, leaves `*out` unchanged. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_train_integer(const rp_training *t, rp_train_option option,
                                         int64_t low, int64_t *out, rp_problem *problem);
 
 /* Sets the folder, environment, seed and settings of the run. Creates the folder if the run is
- * new. `env` may be NULL if the run is resumed. RP_INVALID. */
+ * new. `env` may be NULL if the run is resumed. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_train_folder(rp_training *t, const char *env, rp_problem *problem);
 
-/* Sets the environment, seed and settings only. RP_INVALID. */
+/* Sets only the environment, seed and settings, without a folder. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_train_settings(rp_training *t, const char *env, rp_problem *problem);
 
 /* Returns the value of the setting --learners, or NULL if it was not given. */
 const char *rp_train_get_learners(const rp_training *t);
 
 /* If --actors or --learners is auto, picks both numbers of threads, prints them with the
- * reason, and sets the number of learners. Otherwise does nothing. `algorithm` is NULL if the
- * agent acts and learns alternately. Returns the exit status. */
+ * reason, and sets the number of learners in the settings. Otherwise does nothing. `algorithm`
+ * is NULL if the agent acts and learns alternately. Returns the exit status. */
 int rp_train_pick(rp_training *t, const rp_apex_algorithm *algorithm);
 
-/* Print an error on the standard error stream and return the exit status: for wrong options,
- * and for a failed run. */
+/* Print an error on the standard error stream and return the exit status: rp_train_misuse() for
+ * wrong options, rp_train_failed() for a failed run. */
 int rp_train_misuse(const rp_problem *problem);
 int rp_train_failed(const char *reason);
 
@@ -130,9 +133,9 @@ void rp_train_keep(rp_training *t, const rp_run_progress *progress, const rp_rea
 /* Opens the CSV file and the event file. `steps` is the number of steps that a resumed run has
  * already made. */
 RP_NODISCARD rp_status rp_train_open_logs(rp_training *t, int64_t steps, rp_error *err);
-/* For a run that is resumed but has no snapshot: says on the standard error stream that it
- * starts again, and renames the curve that there is, so that no row is lost. The caller must
- * call it before rp_train_open_logs(). RP_UNAVAILABLE. */
+/* For a run that is resumed but has no snapshot: prints on the standard error stream that the
+ * run starts again, and renames the existing progress.csv, so that none of its rows is lost.
+ * The caller must call it before rp_train_open_logs(). Errors: RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_train_start_again(const rp_training *t, rp_error *err);
 /* Starts the server of --serve for `t->store`. The value of --serve is a list of addresses,
  * separated by commas. */
@@ -143,17 +146,17 @@ RP_NODISCARD rp_status rp_train_open_reporter(rp_training *t, rp_error *err);
 void rp_train_close_reporter(rp_training *t);
 
 /* Warns if reports do not reach the server of --report, at growing intervals. Before a warning,
- * removes the `drawn` lines from the screen. Returns the number of lines that are left there.
- */
+ * removes from the screen the `drawn` lines that the last drawing has left there. Returns the
+ * number of these lines that are still there: 0 after a warning, otherwise `drawn`. */
 size_t rp_train_warn_reports(rp_training *t, size_t drawn);
 /* Writes the parameters to policy.safetensors in the folder. */
 RP_NODISCARD rp_status rp_train_save_policy(const rp_training *t, const rp_real *params,
                                             rp_error *err);
-/* Prints why the run cannot begin, and sets is_refused, so that rp_train_forget() removes the
- * folder. Returns the exit status. */
+/* Prints why the run cannot begin, and sets is_refused, so that rp_train_forget() later removes
+ * the folder. Returns the exit status. */
 int rp_train_refused(rp_training *t, const char *reason);
-/* If the run was refused and is not a resumed one, removes the folder that it has made. The
- * caller must close all files of the run first. */
+/* If is_refused is set and the run is not resumed, removes the folder that the run has made.
+ * The caller must close all files of the run first. */
 void rp_train_forget(rp_training *t);
 /* Returns RP_INVALID if the file of --plot could not be written later. The folder of the run
  * must exist. */
@@ -164,7 +167,7 @@ int rp_train_draw(const rp_training *t, double threshold);
 void rp_train_print_solved(const rp_trainer_result *result);
 /* Prints the result of a run. */
 void rp_train_print(const rp_training *t, const rp_trainer_result *result);
-/* Returns how many columns a line on the standard error stream may have without wrapping. */
+/* Returns how many columns a line on the standard error stream can have without wrapping. */
 int rp_train_columns(void);
 /* Frees the logs, the reporter and the points of the curve. */
 void rp_train_close_run(rp_training *t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ape-X programs of `reprise train`: as processes on this machine, and as job files of
- * clusters. */
+/* Ape-X programs of `reprise train`, as processes on this machine or as job files for clusters.
+ * An Ape-X program consists of servers of the replay, a learner, an evaluator and actors
+ * (reprise/rl/apex.h). */
 #ifndef RP_CLI_TRAIN_TRAIN_APEX_H
 #define RP_CLI_TRAIN_TRAIN_APEX_H
 
@@ -8,13 +9,13 @@
 #include "reprise/rl/apex.h"
 
 /* Reads the options of the program from the flags. Sets `*seconds` to its time limit, or to 0
- * if there is none. RP_INVALID. */
+ * if there is none. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_train_take_apex(const rp_training *t, rp_apex_options *out,
                                           int64_t *seconds, rp_problem *problem);
 
 enum { RP_TRAIN_MOST_SHARDS = 256 };
 
-/* Reads the number of shards from --shards; the default is 1. RP_INVALID. */
+/* Reads the number of shards from --shards; the default is 1. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_train_take_shards(const rp_training *t, int64_t *out,
                                             rp_problem *problem);
 
@@ -24,8 +25,8 @@ RP_NODISCARD rp_status rp_train_take_shards(const rp_training *t, int64_t *out,
  * fails is restarted, after a pause that doubles each time. Returns the exit status. */
 int rp_train_processes(rp_training *t, int64_t actors, int64_t shards, int64_t seconds);
 
-/* Writes the program to the standard output, as a job file of a cluster (cluster_files.h).
- * Returns the exit status. */
+/* Writes a job file that runs the program on a cluster (cluster_files.h) to the standard
+ * output. Returns the exit status. */
 int rp_train_export(rp_training *t, int64_t actors, int64_t seconds);
 
 #endif

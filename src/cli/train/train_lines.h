@@ -16,19 +16,22 @@ char *rp_part_name(const rp_apex_part *part, char out[32]);
  * the mean return at which the task is solved. */
 char *rp_part_line(const rp_apex_part *part, double threshold, char out[RP_PART_LINE_BYTES]);
 
-/* Draws a line for each part on the terminal of the standard error stream. Overwrites the lines
- * of the previous call, which returned `drawn`. Returns the number of lines. */
+/* Draws a line for each part on the terminal of the standard error stream. Overwrites the
+ * `drawn` lines of the previous call; `drawn` is what that call returned. Returns the number of
+ * lines. */
 size_t rp_part_lines_draw(const rp_apex_part *parts, size_t count, double threshold,
                           size_t drawn);
-/* What the only part of a process waits for without any progress. All zero: nothing yet. */
+/* For a process that runs one part: what this part waits for without progress. The owner
+ * zero-initialises the struct. */
 typedef struct rp_part_wait {
     char what[sizeof((rp_apex_part *)NULL)->waits_for];
-    int64_t since_ns, next_ns; /* when it began, and when the next line is due; 0: no wait */
+    int64_t since_ns, next_ns; /* since_ns: when the wait began, or 0 if there is no wait;
+                                  next_ns: when the next line is due */
 } rp_part_wait;
 
-/* Says on the standard error stream what a part waits for, once nothing has changed for two
- * seconds; and again after 6, 18 and 54 seconds, and so on. `address` is that of the replay. To
- * be called again and again. */
+/* Prints on the standard error stream what a part waits for, if the part has waited for the
+ * same thing for 2 seconds, and again after 6, 18 and 54 seconds, and so on. `address` is that
+ * of the replay. The caller must call this function regularly. */
 void rp_part_wait_look(rp_part_wait *wait, const rp_apex_part *part, const char *address,
                        int64_t now_ns);
 

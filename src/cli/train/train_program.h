@@ -16,11 +16,12 @@ enum { RP_PROGRAM_MAX_SHARDS = 256 };
 
 typedef struct rp_program {
     rp_arena arena;
-    rp_flags flags;    /* options of the file, later merged with those of the command line; the
-                          first word is the agent */
+    rp_flags flags;    /* options of the file, which rp_program_merge() merges with those of the
+                          command line; the first word is the agent */
     const char *dir;   /* folder of the run; NULL: not given */
     const char *serve; /* --serve of the file; NULL: not given */
-    const char *addresses[RP_PROGRAM_MAX_SHARDS]; /* of the shards of the replay, for --role */
+    const char *addresses[RP_PROGRAM_MAX_SHARDS]; /* addresses of the shards of the replay, for
+                                                     --role */
     size_t address_count;
 } rp_program;
 
@@ -28,17 +29,17 @@ typedef struct rp_program {
 void rp_program_init(rp_program *program, const rp_allocator *alloc);
 void rp_program_deinit(rp_program *program);
 
-/* Reads a file. The string `file` must outlive the program. RP_INVALID, RP_NOT_FOUND (the file
- * cannot be read), RP_NO_RESOURCE. */
+/* Reads a file. The string `file` must outlive the program. Errors: RP_INVALID, RP_NOT_FOUND
+ * (the file cannot be read), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_program_read_file(rp_program *program, const char *file,
                                             rp_problem *problem);
 /* Reads `text` in the same way. `file` is only a name for error texts. */
 RP_NODISCARD rp_status rp_program_read_text(rp_program *program, const char *file,
                                             const char *text, size_t size, rp_problem *problem);
 
-/* Merges the command line into the program: an option that is given there replaces the same
- * option of the file. With --role, which starts one part of the program, also takes the
- * addresses of the replay and the folder of that role from the file. RP_INVALID,
+/* Merges the command line into the program: an option of the command line replaces the same
+ * option of the file. With --role, which starts one part of the program, also sets the
+ * addresses of the replay and the folder of this part from the file. Errors: RP_INVALID,
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_program_merge(rp_program *program, const rp_flags *given,
                                         rp_problem *problem);

@@ -14,7 +14,7 @@ typedef struct rp_tune_row {
     double model, measured;
 } rp_tune_row;
 
-/* What to print. Borrows all of it. */
+/* The data to print, all borrowed. */
 typedef struct rp_tune_report {
     const char *agent, *env;
     const rp_profile_curves *curves;
@@ -23,7 +23,7 @@ typedef struct rp_tune_report {
     rp_split pick;
     rp_tune_row *rows; /* all splits that fit the number of cores */
     size_t row_count;
-    const char *command; /* command line that trains with the pick */
+    const char *command; /* command line that trains with the split `pick` */
 } rp_tune_report;
 
 /* Writes all splits that fit the number of cores, at most `capacity`. Sets `measured` to NaN.
@@ -35,7 +35,7 @@ size_t rp_tune_rows(const rp_split_options *problem, rp_tune_row *out, size_t ca
 void rp_tune_sort(rp_tune_row *rows, size_t count);
 
 /* Returns the row with the highest measured speed. Sets `*share` to the measured speed of the
- * pick divided by this highest speed. Returns NULL if the pick was not measured. */
+ * split `pick` divided by this highest speed. Returns NULL if `pick` was not measured. */
 const rp_tune_row *rp_tune_best(const rp_tune_report *report, double *share);
 
 /* Append the report to `out`. The text contains the curves as bars, the first `most` rows and

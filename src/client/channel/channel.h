@@ -5,8 +5,8 @@
  * Unless its comment says otherwise, every function must be called on the loop thread of the
  * client, or on a guest of the loop: another thread that runs the loop for a while
  * (net/loop.h). A call waits until there is a connection; if it has no deadline, it waits for
- * ever. When a call ends, on_end is called, and the caller may begin the call again. The
- * channel retries failed attempts to connect, but never retries a call that has begun. */
+ * ever. When a call ends, on_end is called, and the caller is allowed to begin the call again.
+ * The channel retries failed attempts to connect, but never retries a call that has begun. */
 #ifndef RP_CLIENT_CHANNEL_CHANNEL_H
 #define RP_CLIENT_CHANNEL_CHANNEL_H
 
@@ -28,7 +28,7 @@ typedef struct rp_channel_options {
     const rp_address *address;
     rp_tls *tls;               /* NULL: no TLS. The channel takes a reference */
     const char *server_name;   /* name that the server's certificate must have */
-    const char *authorization; /* value of the HTTP header, or NULL */
+    const char *authorization; /* value of the HTTP header; NULL: none */
     /* Times in nanoseconds. 0 means the default: that of client.h, 30 s for ping_ns, and 20 s
      * for ping_timeout_ns. */
     int64_t connect_timeout_ns, retry_min_ns, retry_max_ns;
@@ -40,7 +40,7 @@ typedef struct rp_channel_options {
 } rp_channel_options;
 
 /* Creates a channel, which the caller owns. Does no I/O. Any thread may call this. The runtime
- * must outlive the channel. RP_NO_RESOURCE. */
+ * must outlive the channel. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_channel_new(rp_runtime *runtime, const rp_channel_options *options,
                                       rp_channel **out, rp_error *err);
 /* Ends all calls with RP_CANCELLED, closes the connection and frees the channel. NULL is fine.
@@ -56,8 +56,8 @@ typedef struct rp_channel_call_class {
     void (*on_begin)(rp_channel_call *call); /* there is a connection: messages can be sent */
     void (*on_message)(rp_channel_call *call, const uint8_t *data, size_t size,
                        rp_block *block); /* as in wire/h2/h2.h */
-    /* Messages were written, and few bytes are left in the queue: the caller may send more. May
-     * be NULL. */
+    /* Messages were written, and few bytes are left in the queue, so the caller can send more.
+     * May be NULL. */
     void (*on_room)(rp_channel_call *call);
     /* The call has ended. RP_UNAVAILABLE means that there was no connection, or that it broke.
      * `text` is valid during the callback. */
@@ -70,9 +70,12 @@ struct rp_channel_call {
     const rp_channel_call_class *class;
     const char *path;
     int64_t deadline_ns;   /* monotonic, or RP_FOREVER. Also sent as grpc-timeout */
-    int64_t connect_by_ns; /* end with RP_DEADLINE without a connection by then; 0: no bound */
-    bool fails_fast;       /* end with RP_UNAVAILABLE if the next attempt to connect fails */
-    bool skips_away;       /* end with RP_UNAVAILABLE at once if rp_channel_is_away() */
+    int64_t connect_by_ns; /* if the call has no connection by then, it ends with RP_DEADLINE;
+                              0: no bound */
+    bool fails_fast;       /* the call ends with RP_UNAVAILABLE if the next attempt to connect
+                              fails */
+    bool skips_away;       /* the call ends with RP_UNAVAILABLE at once if
+                              rp_channel_is_away() */
     /* private */
     rp_channel *channel;  /* NULL: the call has ended or not begun */
     struct rp_peer *peer; /* the connection; NULL: the call waits for one */
@@ -108,14 +111,14 @@ void rp_channel_pause(rp_channel_call *call);
 void rp_channel_resume(rp_channel_call *call);
 
 /* Lends the descriptor of the call's connection to a thread that waits for the call, and
- * returns it. The loop then does not watch the descriptor until the call ends or
- * rp_channel_give_back(). Returns the same descriptor if the call has borrowed it before.
- * Returns -1 if the call has not begun or has ended, if another call has borrowed the
+ * returns the descriptor. The loop does not watch it until the call ends or
+ * rp_channel_give_back() is called. If the call has borrowed the descriptor before, returns it
+ * again. Returns -1 if the call has not begun or has ended, if another call has borrowed the
  * descriptor, or if the connection uses TLS. */
 int rp_channel_borrow(rp_channel_call *call);
 bool rp_channel_borrows(const rp_channel_call *call);
-/* Says whether a thread that waits for a response polls the descriptor before it sleeps. Any
- * thread. */
+/* Returns the object that decides whether a thread that waits for a response polls the
+ * descriptor before it sleeps (util/polling.h). Any thread. */
 rp_polling *rp_channel_polling(rp_channel *channel);
 /* Reads from the connection, and handles the bytes for all of its calls. Does nothing if this
  * call has not borrowed the descriptor. */
@@ -128,19 +131,20 @@ const char *rp_channel_address(const rp_channel *channel);
 /* Writes to `text` why there is no connection, or "" if there is one. Any thread. */
 void rp_channel_why(const rp_channel *channel, char *text, size_t size);
 bool rp_channel_is_connected(const rp_channel *channel); /* any thread */
-/* Counts a call to several shards that has left out this shard, because it could not be
+/* Counts a call to several servers that has left out this server because it could not be
  * reached. Any thread. */
 void rp_channel_count_left_out(rp_channel *channel);
-uint64_t rp_channel_left_out(const rp_channel *channel); /* returns that count; any thread */
+uint64_t rp_channel_left_out(const rp_channel *channel); /* returns the number of these calls;
+                                                            any thread */
 /* Returns true if the server is away: there is no connection, and the last attempt to connect
  * has failed. The next call makes the channel try again. */
 bool rp_channel_is_away(const rp_channel *channel);
 /* Returns true if the TLS handshake of the last attempt to connect failed and no attempt has
- * ever succeeded. Further attempts will then fail until somebody changes certificates or
- * options. Any thread. */
+ * ever succeeded. Further attempts fail until certificates or options are changed. Any
+ * thread. */
 bool rp_channel_is_refused(const rp_channel *channel);
 bool rp_channel_is_unix(const rp_channel *channel); /* address is a Unix socket; any thread */
-/* Returns the descriptor of the connection, or -1. */
+/* Returns the descriptor of the connection, or -1 if there is none. */
 int rp_channel_fd(const rp_channel *channel);
 /* Returns the object for memory shared with the server (shared_memory.h), valid as long as the
  * channel. Returns NULL if this channel cannot share memory. */

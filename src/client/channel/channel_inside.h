@@ -17,7 +17,7 @@
  *       states of the channel, `current` is NULL. `current` is not in the list `leaving`;
  *   C2  a call of the channel is in exactly one list: `waiting` if its peer is NULL, otherwise
  *       the calls of its peer;
- *   C3  both lists are doubly linked, and last_waiting is the last of `waiting`;
+ *   C3 the lists of C2 are doubly linked, and last_waiting is the last call of `waiting`;
  *   C4  `borrower` is NULL or a call with a peer. */
 #ifndef RP_CLIENT_CHANNEL_CHANNEL_INSIDE_H
 #define RP_CLIENT_CHANNEL_CHANNEL_INSIDE_H
@@ -88,19 +88,21 @@ struct rp_channel {
     rp_timer timer; /* ends the state RESTING */
     rp_at_turn_end turn;
     int64_t until_ns; /* deadline of this attempt to connect */
-    int64_t pause_ns; /* backoff before the next attempt; 0: the last one got a response */
+    int64_t pause_ns; /* last backoff, before the jitter; 0: since then the server has responded
+                         to a call */
     uint64_t attempt; /* number of the current or next attempt to connect */
     bool has_failed;  /* the last attempt to connect has failed */
-    bool is_wanted;   /* connect although no call waits, for a later call */
+    bool is_wanted;   /* the channel connects even if no call waits, so that a later call finds
+                         a connection */
     rp_rng rng;
     rp_share share;
 
     bool has_been_up; /* an attempt to connect has succeeded */
     atomic_bool is_connected;
-    rp_polling polling;            /* of threads that wait for a response */
-    atomic_uint_fast64_t left_out; /* calls to several shards that left out this one */
+    rp_polling polling;            /* rp_channel_polling() */
+    atomic_uint_fast64_t left_out; /* rp_channel_count_left_out() */
     atomic_bool is_refused;        /* rp_channel_is_refused() */
-    rp_mutex mu;                   /* rank 85 */
+    rp_mutex mu;                   /* lock rank 85 (util/mutex.h) */
     char why[RP_CHANNEL_TEXT_BYTES + 96] RP_GUARDED_BY(mu);
 };
 
@@ -108,7 +110,7 @@ struct rp_channel {
  * closes the descriptor and returns NULL. The handshake must be done by `until_ns`. */
 rp_peer *rp_peer_new(rp_channel *channel, int fd, int64_t until_ns);
 /* Ends the calls of a connection and frees it. If `politely` is true, first shuts down the
- * sending side of the socket. */
+ * sending side of the connection. */
 void rp_peer_free(rp_peer *peer, bool politely);
 /* At the end of this turn of the loop, makes the connection write its bytes and update the
  * events that it watches for. */
@@ -132,7 +134,8 @@ void rp_channel_touch(rp_channel *channel);
 /* Removes a call that has ended from its list. */
 void rp_channel_detach(rp_channel_call *call);
 
-/* Returns true if C1, C3 and C4 hold. */
+/* For assertions: returns false if the channel violates invariant C1 (the states of `current`
+ * are not checked), C3 or C4. */
 bool rp_channel_is_valid(const rp_channel *channel);
 
 #endif

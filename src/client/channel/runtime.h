@@ -13,7 +13,8 @@
 
 typedef struct rp_runtime rp_runtime;
 
-/* Gets the runtime of this process and takes a reference. RP_NO_RESOURCE. */
+/* Sets `*out` to the runtime of this process, with a reference for the caller. Errors:
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_runtime_get(rp_runtime **out, rp_error *err);
 /* Releases a reference. NULL is fine. Must not be called on a thread of the runtime. */
 void rp_runtime_put(rp_runtime *runtime);
@@ -46,8 +47,9 @@ struct rp_at_turn_end {
     bool queued;                 /* private */
 };
 
-/* Queues end->run, to be called once at the end of this turn of the loop. Such a callback may
- * queue others, which run in the same turn. Does nothing if `end` is queued already. */
+/* Queues end->run, to be called once at the end of this turn of the loop. The callback is
+ * allowed to queue others, which run in the same turn. Does nothing if `end` is queued
+ * already. */
 void rp_runtime_at_turn_end(rp_runtime *runtime, rp_at_turn_end *end);
 /* Removes `end` from the queue, if it is queued. */
 void rp_runtime_forget_turn_end(rp_runtime *runtime, rp_at_turn_end *end);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared memory with a server on the same host: the client reads the chunks of samples in the
- * server's memory, without a copy. The server's side and the protocol are in
- * server/shm/lease.h.
+/* Shared memory with a server on the same host: the client reads the chunks of samples
+ * (serialised rows of columns, chunk/chunk_api.h) in the server's memory, without a copy. The
+ * server's side and the protocol are in server/shm/lease.h.
  *
  * A lease consists of a second connection to the server's Unix socket and of read-only
  * mappings. The mapped files are those whose descriptors the server sends over that connection.
- * A hold keeps the range of the server's memory that contains the chunks of one sample. When
- * the last of these chunks is released, on any thread, the hold is returned to the server; many
- * holds are returned in one message. If a hold is not returned, the server reclaims the range
- * only when this process exits.
+ * A hold keeps the server from reusing the range of its memory that contains the chunks of one
+ * sample. When the last of these chunks is released, on any thread, the hold is returned to the
+ * server; many holds are returned in one message. If a hold is not returned, the server
+ * reclaims the range only when this process exits.
  *
  * The lease and its mappings live until the channel no longer uses the lease and all holds are
  * released. Samples therefore stay valid when streams end, connections break or the server
@@ -17,7 +17,7 @@
  *
  * The client checks this memory like other data from a server: ranges against the sizes of the
  * files, which cannot shrink, and chunks when they are parsed and decoded. If a server changes
- * a chunk while the client reads it, the client may get wrong numbers. */
+ * a chunk while the client reads it, the client can get wrong numbers. */
 #ifndef RP_CLIENT_CHANNEL_SHARED_MEMORY_H
 #define RP_CLIENT_CHANNEL_SHARED_MEMORY_H
 
@@ -39,7 +39,8 @@ bool rp_shared_lease_is_lost(rp_shared_lease *lease);
 /* A call of the server's method SampleShared. The caller embeds the struct and zero-initialises
  * it. Not thread-safe. */
 typedef struct rp_shared_call {
-    rp_shared_source source; /* for the reader of responses */
+    rp_shared_source source; /* argument for the reader of responses
+                                (wire/sample_response_read.h) */
     rp_shared_lease *lease;  /* a reference; NULL: the call has not begun */
     uint64_t number;         /* number of the call among those of the lease, from 1 */
     uint64_t count;          /* number of holds received */
@@ -62,18 +63,18 @@ typedef enum rp_share_state {
 /* A wait for a lease. */
 typedef struct rp_share_wait rp_share_wait;
 struct rp_share_wait {
-    void (*on_done)(rp_share_wait *wait); /* not called during the calls below */
+    void (*on_done)(rp_share_wait *wait); /* never called from within the functions below */
     rp_share_wait *prev, *next;           /* private */
     bool is_waiting;                      /* private */
 };
 
 /* The lease of a channel. The owner zero-initialises the struct and sets the fields before
- * "private". All calls must be made on the loop thread. */
+ * "private". All functions must be called on the loop thread. */
 typedef struct rp_share {
     const rp_allocator *alloc; /* this and the next three are borrowed */
     rp_loop *loop;
     const rp_address *address;
-    const char *authorization; /* or NULL */
+    const char *authorization; /* value of the HTTP header; NULL: none */
     /* private */
     rp_share_state state;
     rp_shared_lease *lease;
@@ -88,7 +89,7 @@ typedef struct rp_share {
  * starts a request. If a request is in progress, sets `*later` to true, and calls wait->on_done
  * when the request ends. */
 rp_shared_lease *rp_share_get(rp_share *share, rp_share_wait *wait, bool *later);
-/* Allows another request after a refusal. The channel makes this call when it has a new
+/* Allows another request after a refusal. The channel calls this function when it has a new
  * connection. */
 void rp_share_renew(rp_share *share);
 /* Cancels `wait`, if it is waiting. */
@@ -96,6 +97,6 @@ void rp_share_forget(rp_share *share, rp_share_wait *wait);
 /* Drops `lease`, which the server does not know; the next rp_share_get() requests another. If
  * `lease` is NULL, the server does not support leases, and no more requests are made. */
 void rp_share_lost(rp_share *share, const rp_shared_lease *lease);
-void rp_share_deinit(rp_share *share); /* no wait may be in progress */
+void rp_share_deinit(rp_share *share); /* must not be called while a wait is in progress */
 
 #endif

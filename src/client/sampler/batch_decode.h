@@ -17,7 +17,7 @@ typedef struct rp_stack_pool rp_stack_pool;
 
 /* Creates a pool; the caller owns the first reference. At most `helpers` workers help with one
  * batch; 0 means all workers of the runtime. The runtime must outlive the pool.
- * RP_NO_RESOURCE. */
+ * Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_stack_pool_new(const rp_allocator *alloc, rp_runtime *runtime,
                                          size_t helpers, rp_stack_pool **out);
 rp_stack_pool *rp_stack_pool_ref(rp_stack_pool *pool);
@@ -32,8 +32,8 @@ typedef struct rp_stack_column {
     size_t column; /* index in the trajectories */
     bool strings;  /* the elements are strings: `dst` is an array of rp_string */
     uint8_t *dst;
-    size_t item_bytes; /* size of an item. With offsets, items differ in size; this is then
-                          their mean size, and is only used to divide the work */
+    size_t item_bytes; /* size of an item. If `offsets` is not NULL, items differ in size; then
+                          item_bytes is their mean size and only divides the work into units */
     size_t row_bytes;  /* size of a row; needed with lengths or offsets */
     const int64_t *lengths;
     const int64_t *offsets;
@@ -42,13 +42,13 @@ typedef struct rp_stack_column {
 /* Stacks `count` trajectories. The caller must check that each of them has the columns, with
  * the types and sizes for which `columns` has memory.
  *
- * If the trajectories are a whole batch, `all_bytes` must be 0. Workers may then help, and the
- * call waits for them. For this reason, a job of the runtime must not make this call if another
- * job waits for it. If the trajectories are only a part of a larger batch, `all_bytes` must be
- * the size of that batch, which decides how memory is written (rp_decoder_set_large()). The
- * caller's thread then does all the work.
+ * If the trajectories are a whole batch, `all_bytes` must be 0. Workers of the runtime then
+ * help if they are idle, and the call waits for them. Because of this wait, a job of the
+ * runtime must not make this call if another job waits for the first job. If the trajectories
+ * are only a part of a larger batch, `all_bytes` must be the size of that batch, which decides
+ * how memory is written (rp_decoder_set_large()). The caller's thread then does all the work.
  *
- * After a failure, the contents of the memory are undefined. RP_INVALID, RP_CORRUPT,
+ * After a failure, the contents of the memory are undefined. Errors: RP_INVALID, RP_CORRUPT,
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_stack_run(rp_stack_pool *pool,
                                     const rp_trajectory *const *trajectories, size_t count,

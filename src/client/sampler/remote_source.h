@@ -16,7 +16,7 @@
 
 /* Creates a source, which the caller must close. The source borrows `channel` and `runtime`,
  * which must outlive it, and copies `options` and `events`. The callbacks of `events` run on
- * the loop thread. Must not be called on the loop thread. RP_NO_RESOURCE. */
+ * the loop thread. Must not be called on the loop thread. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_remote_source_new(rp_channel *channel, rp_runtime *runtime,
                                             const rp_allocator *alloc,
                                             const rp_source_options *options,

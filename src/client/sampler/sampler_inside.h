@@ -8,8 +8,8 @@
  *   sampler_stack.c    samples that are decoded as they arrive
  *
  * A sampler gets samples from sources (source.h), and prefetches them into queues, called
- * lanes. Each shard has a lane; with the option `ordered`, each source has one. A feeder is a
- * source with the lane that it fills.
+ * lanes. Each shard (server) has a lane; with the option `ordered`, each source has one. A
+ * feeder is a source with the lane that it fills.
  *
  *   sources --on_samples--> lanes --take--> callers
  *      ^                      |
@@ -75,7 +75,8 @@ typedef struct rp_lane_pick {
     double share; /* probability with which the lane's shard was picked */
 } rp_lane_pick;
 
-/* Samples that a call has taken and given back. The next call gets them. */
+/* Samples that a call took from the sampler and then gave back, because it failed. The next
+ * call gets them first. */
 typedef struct rp_returned rp_returned;
 struct rp_returned {
     rp_returned *next;
@@ -90,14 +91,15 @@ struct rp_sampler_waiter {
     rp_cond cv;
     rp_cancel_link link;
     rp_sampler_waiter *prev, *next;
-    size_t lacking; /* if is_direct: samples that the thread needs and that were requested */
+    size_t lacking; /* if is_direct: number of samples that the thread still needs and has
+                       requested */
     bool in_line, cancelled; /* in_line: this is in the queue of waiters */
 };
 
-/* The latest answer of a server why samples wait. */
+/* The latest response of a server to the question why samples wait. */
 typedef struct rp_sampler_reason {
-    int64_t asked_ns; /* time of the question; 0: never asked */
-    int64_t taken;    /* number of samples taken by then */
+    int64_t asked_ns; /* when the server was asked; 0: never */
+    int64_t taken;    /* value of rp_sampler.taken at that time */
     char text[RP_ERROR_TEXT_BYTES];
 } rp_sampler_reason;
 
@@ -116,7 +118,7 @@ struct rp_sampler {
     bool is_direct;    /* there is one source, which prefetches nothing: callers draw from it */
     rp_cancel *cancel; /* ends a weighing in progress (rp_sampler_weigh_locked()) */
 
-    rp_mutex mu;   /* rank 82 */
+    rp_mutex mu;   /* lock rank 82 (util/mutex.h) */
     rp_cond quiet; /* signalled when `inside` or `is_weighing` changes */
     rp_lane *lanes RP_GUARDED_BY(mu);
     rp_feeder *feeders RP_GUARDED_BY(mu);
@@ -125,10 +127,11 @@ struct rp_sampler {
     size_t turn RP_GUARDED_BY(mu); /* the next lane, if lanes take turns */
     rp_lane_pick *schedule RP_GUARDED_BY(mu);
     size_t schedule_capacity, schedule_first, schedule_count RP_GUARDED_BY(mu);
-    rp_lane_pick next_pick RP_GUARDED_BY(mu); /* the next entry, whose lane was full */
+    rp_lane_pick next_pick RP_GUARDED_BY(mu); /* if has_next_pick: the next entry, which waits
+                                                 until its lane has room */
     bool has_next_pick RP_GUARDED_BY(mu);
-    /* The columns of the items in the latest stack, kept for the next one. NULL: none, or in
-     * use. */
+    /* The columns of the items that were last decoded into arrays, kept for the next call.
+     * NULL: none, or a call uses them. */
     rp_trajectory_column *known RP_GUARDED_BY(mu);
     size_t known_count RP_GUARDED_BY(mu);
     int64_t taken RP_GUARDED_BY(mu); /* samples taken so far, for options.max_samples */
@@ -137,17 +140,20 @@ struct rp_sampler {
     rp_sampler_waiter *first, *last RP_GUARDED_BY(mu);
     size_t inside RP_GUARDED_BY(mu);  /* threads that use the sampler; rp_sampler_free() waits
                                          for them */
-    bool is_asking RP_GUARDED_BY(mu); /* one of these threads calls want() of the sources */
+    bool is_asking RP_GUARDED_BY(mu); /* a thread counted in `inside` calls want() of the
+                                         sources */
     bool started RP_GUARDED_BY(mu);   /* all sources are open */
     bool closed RP_GUARDED_BY(mu);
     rp_status end RP_GUARDED_BY(mu);    /* RP_OK: the sampler has not ended */
     char end_text[RP_ERROR_TEXT_BYTES]; /* guarded by mu */
-    /* When a sample last came or a wait began. Times in which no call waits do not count. */
+    /* While calls wait: when the last sample came, moved forward by the times since then in
+     * which no call waited. The timeout begins at this time. */
     int64_t last_sample_ns RP_GUARDED_BY(mu);
-    int64_t waited_ns RP_GUARDED_BY(mu); /* if no call waits: time waited since a sample came */
+    int64_t waited_ns RP_GUARDED_BY(mu); /* while no call waits: for how long calls have waited
+                                            since the last sample */
 
     rp_shard_state *states RP_GUARDED_BY(mu);
-    rp_shard_state *fresh; /* used by weigh_job only */
+    rp_shard_state *fresh; /* result of a weighing in progress; only weigh_job uses it */
     rp_job weigh_job;
     bool is_weighing RP_GUARDED_BY(mu);
     bool weighed RP_GUARDED_BY(mu); /* a weighing has succeeded */
@@ -156,7 +162,7 @@ struct rp_sampler {
     char weigh_text[RP_ERROR_TEXT_BYTES]; /* error of the last weighing; guarded by mu */
 };
 
-/* Allocates lanes, feeders and the schedule. RP_INVALID, RP_NO_RESOURCE. */
+/* Allocates lanes, feeders and the schedule. Errors: RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_sampler_make_lanes(rp_sampler *s, size_t streams, rp_error *err);
 /* Releases the samples in the lanes and frees the lanes. May be called after
  * rp_sampler_make_lanes() has failed. */
@@ -167,9 +173,10 @@ size_t rp_sampler_take_locked(rp_sampler *s, rp_sample *out, size_t capacity)
     RP_REQUIRES(s->mu);
 /* Returns true if rp_sampler_take_locked() would return a sample. */
 bool rp_sampler_has_samples_locked(const rp_sampler *s) RP_REQUIRES(s->mu);
-/* Returns true if the next sample has not arrived and may come from this lane. */
+/* Returns true if the next sample has not arrived and can come from this lane. */
 bool rp_sampler_awaits_locked(const rp_sampler *s, size_t lane) RP_REQUIRES(s->mu);
-/* Returns true if samples may come from the lane. */
+/* Returns true if samples can come from the lane: its shard is the only one, or the shard has
+ * the table and at least one source of the lane can be reached. */
 bool rp_sampler_is_open_locked(const rp_sampler *s, const rp_lane *lane) RP_REQUIRES(s->mu);
 /* Returns true if there is a lane that the schedule can pick. */
 bool rp_sampler_can_pick_locked(const rp_sampler *s) RP_REQUIRES(s->mu);
@@ -181,9 +188,10 @@ void rp_sampler_drop_picks_locked(rp_sampler *s, size_t lane) RP_REQUIRES(s->mu)
  * feeder. */
 void rp_sampler_uncount_locked(rp_sampler *s, rp_feeder *feeder, size_t count)
     RP_REQUIRES(s->mu);
-/* Computes how many samples to request, and requests them. Releases the lock in between. */
+/* Computes how many samples to request, then requests them from the sources. Releases the lock
+ * while it calls the sources. */
 void rp_sampler_credit_locked(rp_sampler *s) RP_REQUIRES(s->mu);
-/* Returns true if S1, S2 and S3 hold. */
+/* For assertions: returns false if it finds a violation of the invariants S1, S2 or S3. */
 bool rp_sampler_is_valid_locked(const rp_sampler *s) RP_REQUIRES(s->mu);
 
 extern const rp_source_events rp_sampler_events; /* the argument `user` is a feeder */
@@ -193,24 +201,26 @@ extern const rp_source_events rp_sampler_events; /* the argument `user` is a fee
 int64_t rp_sampler_weigh_locked(rp_sampler *s, int64_t now_ns) RP_REQUIRES(s->mu);
 void rp_sampler_run_weighing(rp_job *job);
 
-/* Ends the sampler: all later calls return this status. */
+/* Ends the sampler: when the samples that have arrived are taken, all calls return this
+ * status. */
 void rp_sampler_end_locked(rp_sampler *s, rp_status status, const char *text)
     RP_REQUIRES(s->mu);
 /* Wakes the first waiter if a sample can be taken. */
 void rp_sampler_wake_locked(rp_sampler *s) RP_REQUIRES(s->mu);
-/* Begin and end the use of the sampler by a thread, which s->inside counts. The first returns
- * false if the sampler is closed. */
+/* Begin and end the use of the sampler by a thread; s->inside counts these threads.
+ * rp_sampler_enter_locked() returns false if the sampler is closed. */
 bool rp_sampler_enter_locked(rp_sampler *s) RP_REQUIRES(s->mu);
 void rp_sampler_leave_locked(rp_sampler *s) RP_REQUIRES(s->mu);
 
-/* Begin and end a call that uses the sampler several times; rp_sampler_free() waits for its
- * end. The first returns RP_PRECONDITION in the child of a fork, or RP_CANCELLED if the sampler
- * is closed. */
+/* Begin and end a call that uses the sampler several times; rp_sampler_free() waits for the end
+ * of the call. rp_sampler_begin_call() returns RP_PRECONDITION in the child of a fork, or
+ * RP_CANCELLED if the sampler is closed. */
 rp_status rp_sampler_begin_call(rp_sampler *s, rp_error *err);
 void rp_sampler_end_call(rp_sampler *s);
 
 /* Waits for `least` samples, and takes at least so many, at most `capacity`, consecutive
- * samples. Always sets `*count`. The caller owns the `*count` samples, even after an error. */
+ * samples. Always sets `*count`, the number of samples taken. The caller owns them, even after
+ * an error. */
 rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t capacity,
                            size_t *count, rp_wait wait, rp_error *err);
 /* Returns true if the sampler has ended but is not closed. No more samples will arrive then. */

@@ -15,9 +15,9 @@ typedef struct rp_source_events {
     /* Delivers `count` samples in the order in which they were drawn. The callback takes over
      * the references to their trajectories. */
     void (*on_samples)(void *user, const rp_sample *samples, size_t count);
-    /* The source has failed and drops its requests for `forgotten` samples. The source goes on
-     * if more samples are requested. A request that another thread makes at the same time is
-     * either included in `forgotten` or remains valid. `status` is RP_DEADLINE if the rate
+    /* The source has failed and drops its requests for `forgotten` samples. It works again when
+     * the sampler requests more samples. A request that another thread makes at the same time
+     * is either included in `forgotten` or remains valid. `status` is RP_DEADLINE if the rate
      * limiter timed out, RP_CANCELLED if the table was closed or dropped, or RP_NOT_FOUND,
      * RP_INVALID, RP_DENIED, RP_UNAUTHENTICATED, RP_CORRUPT or RP_NO_RESOURCE. */
     void (*on_end)(void *user, size_t forgotten, rp_status status, const char *text);

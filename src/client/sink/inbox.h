@@ -3,9 +3,9 @@
  * Any thread puts items; the loop takes all of them at once.
  *
  * A post is a message that wakes the loop. One post is enough for any number of items. If the
- * loop will run soon anyway, it "is near": a few items then need no post. Such items wait until
- * there are many, or until a caller claims them. Some functions report that the caller must
- * wake the loop; the caller must then send the post.
+ * loop will run soon anyway, it "is near": a few items then need no post. These items wait
+ * until the loop takes them, until there are many, or until a caller claims them. Some
+ * functions report that the caller must wake the loop; the caller must then send the post.
  *
  * Invariants, while the lock is free:
  *   B1  if items wait, no room is reserved, and the loop has finished the items that it took
@@ -21,16 +21,16 @@
 typedef struct rp_inbox {
     rp_allocator alloc;
 
-    /* Only the loop thread uses these: the items that it has taken. */
+    /* The items that the loop has taken. Only the loop thread uses these fields. */
     rp_sink_item *taken;
     size_t taken_count, taken_capacity;
 
-    rp_mutex mu; /* rank 84; guards the fields below */
+    rp_mutex mu; /* lock rank 84 (util/mutex.h); guards the fields below */
     rp_sink_item *waiting RP_GUARDED_BY(mu);
     size_t count RP_GUARDED_BY(mu), capacity RP_GUARDED_BY(mu);
-    size_t bytes RP_GUARDED_BY(mu); /* of the items in `waiting` */
-    size_t reserved
-        RP_GUARDED_BY(mu); /* items of the reservation; if not 0, the loop takes none */
+    size_t bytes RP_GUARDED_BY(mu);    /* of the items in `waiting` */
+    size_t reserved RP_GUARDED_BY(mu); /* number of items for which room is reserved; if not 0,
+                                          the loop takes no items */
     bool is_near RP_GUARDED_BY(mu), is_posted RP_GUARDED_BY(mu);
 } rp_inbox;
 
@@ -42,16 +42,16 @@ void rp_inbox_deinit(rp_inbox *box);
  * loop. If memory runs out, puts no item and returns false. */
 RP_NODISCARD bool rp_inbox_put(rp_inbox *box, const rp_sink_item *items, size_t count,
                                bool *wakes);
-/* Reserves room for `count` items that the caller puts next. Until then, other threads may put
- * items, and the loop takes none. Only one caller at a time may have a reservation. Returns
- * false if memory runs out. */
+/* Reserves room for `count` items that the caller puts next. Until then, other threads can
+ * still put items, but the loop takes none. Only one caller at a time is allowed to have a
+ * reservation. Returns false if memory runs out. */
 RP_NODISCARD bool rp_inbox_reserve(rp_inbox *box, size_t count);
 /* Puts the items for which room was reserved, all of them. A `count` of 0 cancels the
  * reservation instead. Returns true if the caller must wake the loop. */
 RP_NODISCARD bool rp_inbox_put_reserved(rp_inbox *box, const rp_sink_item *items, size_t count);
-/* Claims the items: returns true if at least `least` items wait and no post is pending. The
- * caller must then wake the loop, or take the items itself as a guest of the loop
- * (net/loop.h). */
+/* Claims the waiting items. Returns true if at least `least` items wait, no room is reserved
+ * and no post is pending. After true, the caller must wake the loop, or enter the loop as a
+ * guest (net/loop.h) and take the items itself. */
 RP_NODISCARD bool rp_inbox_claim(rp_inbox *box, size_t least);
 /* Returns true if a post is pending. */
 bool rp_inbox_is_posted(rp_inbox *box);
@@ -62,7 +62,8 @@ void rp_inbox_on_posted(rp_inbox *box);
 /* Sets whether the loop is near. Returns true if the caller must wake the loop. */
 RP_NODISCARD bool rp_inbox_set_near(rp_inbox *box, bool is_near);
 /* Takes all waiting items, and returns their number. `*items` is valid until rp_inbox_done().
- * Without an rp_inbox_done() since the last take, returns the items of that take again. */
+ * If rp_inbox_done() was not called after the previous take, returns the items of that take
+ * again. */
 size_t rp_inbox_take(rp_inbox *box, const rp_sink_item **items);
 /* Ends a take. The caller now owns the references of the items that were taken. */
 void rp_inbox_done(rp_inbox *box);

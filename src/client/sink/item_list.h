@@ -4,8 +4,8 @@
  *
  * Items are in an array of slots, which are reused; links between slots give the order. Any
  * item can be removed in constant time. The list never frees slots. Servers mostly confirm
- * items in order, so a lookup first tries the item after the one that was removed last. Only if
- * that fails, items are entered in a hash map. Not thread-safe.
+ * items in order, so a lookup first tries the item after the one that was removed last. Only
+ * when such a lookup fails are items entered in a hash map. Not thread-safe.
  *
  * Invariants:
  *   I1  the links from `first` to `last` visit `count` slots, each once. The other slots below
@@ -18,7 +18,7 @@
 #include "client/sink/sink.h"
 #include "util/map.h"
 
-/* Whether an item may be the reason why a server has ended a stream. */
+/* Whether an item is possibly the reason why a server has ended a stream. */
 typedef enum rp_trust {
     RP_TRUST_UNTRIED = 0,
     RP_TRUST_SUSPECT, /* the item was unconfirmed when a stream ended */
@@ -30,7 +30,8 @@ typedef struct rp_listed_item {
     uint64_t message;    /* number of the message with this item; 0: not sent on this stream */
     uint32_t prev, next; /* slots or RP_MAP_NONE. `next` of a free slot is the next free slot */
     rp_trust trust;
-    bool shares_chunks; /* some of its chunks are in the stream's rp_sent_chunks */
+    bool shares_chunks; /* some of its chunks are in the rp_sent_chunks of the stream
+                           (sent_chunks.h) */
     bool is_mapped;     /* the item is in the map */
 } rp_listed_item;
 

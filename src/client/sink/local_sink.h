@@ -9,7 +9,7 @@
 #include "reprise/store.h"
 
 /* Opens a sink, which the caller must close. The store and the runtime must outlive the sink.
- * RP_NO_RESOURCE.
+ * Errors: RP_NO_RESOURCE.
  *
  * If the rate limiter delays an item, the item waits in its table without blocking a thread,
  * and later items for the same table wait behind it. Items are rejected with RP_NOT_FOUND if

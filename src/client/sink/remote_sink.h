@@ -3,16 +3,16 @@
  *
  * If a stream ends because the server has stopped or is stopping, the sink opens a new stream
  * and sends all unconfirmed items again, in order, under the same keys. If the server has
- * already inserted such an item, it only sets the item's priority again. If the item has left
- * the table in the meantime, because it was evicted or sampled as often as allowed, the server
- * inserts it a second time.
+ * already inserted one of these items, the server only sets the item's priority again. If the
+ * item has left the table in the meantime, because it was evicted or sampled as often as
+ * allowed, the server inserts it a second time.
  *
  * If the server ends a stream because of an item, it does not say which item that is. The sink
  * then probes: it sends the unconfirmed items again, one message at a time, with fewer and
  * fewer items per message, until a message with a single item ends the stream. That item is
- * rejected. RP_NOT_FOUND, and RP_CANCELLED if the text says that the table is closed, reject
- * all items that wait for the same table. RP_DENIED, RP_UNAUTHENTICATED and RP_UNIMPLEMENTED
- * reject all items.
+ * rejected. If the status is RP_NOT_FOUND, or RP_CANCELLED with a text that says that the table
+ * is closed, the sink rejects all items for the same table. If a stream ends with RP_DENIED,
+ * RP_UNAUTHENTICATED or RP_UNIMPLEMENTED, the sink rejects all items.
  *
  * Any thread may call put(). */
 #ifndef RP_CLIENT_SINK_REMOTE_SINK_H
@@ -24,19 +24,19 @@
 /* Creates a sink, which the caller must close. The sink opens a stream when it gets the first
  * item. The sink borrows `channel` and `runtime`, which must outlive it, and copies `events`.
  * The callback runs on the loop thread or on a guest of the loop (net/loop.h). Must not be
- * called on the loop thread. RP_NO_RESOURCE. */
+ * called on the loop thread. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_remote_sink_new(rp_channel *channel, rp_runtime *runtime,
                                           const rp_allocator *alloc,
                                           const rp_sink_events *events, rp_sink **out,
                                           rp_error *err);
 
-/* Returns the monotonic time since when the server is known to be unreachable. Returns 0 if the
- * server can be reached, or if the sink has not tried. Any thread. */
+/* Returns the monotonic time at which the sink found that the server cannot be reached. Returns
+ * 0 if the server can be reached, or if the sink has not tried to reach it. Any thread. */
 int64_t rp_remote_sink_away_since(const rp_sink *sink);
 
-/* Reserves room for `count` items that the caller puts next. Until then, other threads may put
- * items, and the loop takes none. Only one caller at a time may have a reservation. Returns
- * false if memory runs out. */
+/* Reserves room for `count` items that the caller puts next. Until then, other threads can
+ * still put items, but the loop takes none. Only one caller at a time is allowed to have a
+ * reservation. Returns false if memory runs out. */
 bool rp_remote_sink_reserve(rp_sink *sink, size_t count);
 /* Puts the items for which room was reserved, all of them. A `count` of 0 cancels the
  * reservation instead. */

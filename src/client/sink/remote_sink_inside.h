@@ -16,7 +16,8 @@
 
 enum {
     RP_REMOTE_ITEMS = 256, /* the most items in one message */
-    RP_REMOTE_AHEAD = 4,   /* items by which each of the two stages of prefetching is ahead */
+    RP_REMOTE_AHEAD = 4,   /* building a message prefetches memory in two stages: each stage is
+                              so many items ahead of the next */
 };
 #define RP_LINGER_NS ((int64_t)1000000) /* longest time for which an item waits for others */
 
@@ -41,7 +42,8 @@ typedef struct rp_remote_sink {
     rp_channel_call call;
     rp_timer timer;
     int64_t resume_ns;          /* no stream is opened before this time */
-    int64_t pause_ns, began_ns; /* backoff after the next failure; when the stream was opened */
+    int64_t pause_ns, began_ns; /* pause_ns: backoff after the next failure; began_ns: when the
+                                   stream was opened */
     int64_t linger_ns; /* until this time the loop "is near" (inbox.h): RP_LINGER_NS after the
                           last message or confirmation */
     rp_sent_chunks chunks;
@@ -51,8 +53,8 @@ typedef struct rp_remote_sink {
     uint64_t *keys;           /* scratch buffer: keys of the items that a response confirms */
     size_t key_capacity;
     rp_wire_insert wire_items[RP_REMOTE_ITEMS]; /* items of the message that is being built */
-    /* While probing for a bad item (is_probing): items of the next message, and unconfirmed
-     * items of the last message. */
+    /* While the sink probes for a bad item (remote_sink.h, is_probing): number of items of the
+     * next message, and of unconfirmed items of the last message. */
     size_t probe_size, probe_out;
     /* If the stream has not ended by probe_due_ns, the items of the last message are
      * RP_TRUST_PASSED. probe_due_ns is probe_wait_ns after that message. */
@@ -72,7 +74,7 @@ typedef struct rp_remote_sink {
 
     rp_inbox inbox;
     atomic_size_t put_count;                         /* items put since the sink was created */
-    rp_mutex mu;                                     /* rank 84 */
+    rp_mutex mu;                                     /* lock rank 84 (util/mutex.h) */
     char why[RP_ERROR_TEXT_BYTES] RP_GUARDED_BY(mu); /* why items wait */
 } rp_remote_sink;
 
@@ -92,8 +94,9 @@ static inline rp_listed_item *rp_remote_item_at(rp_remote_sink *s, uint32_t slot
 void rp_remote_fetch_chunk(const rp_trajectory *trajectory, size_t bytes);
 /* Builds and sends a message of at most `limit` items. Returns false if memory runs out. */
 bool rp_remote_build(rp_remote_sink *s, rp_insert_draft *d, size_t limit);
-/* Returns true if a stream that ended so may be opened again with the same items. Otherwise the
- * server has refused an item. */
+/* `status` and `text` are those with which a stream ended. Returns true if the items are not
+ * the reason, so that the sink sends the same items on a new stream. Otherwise the server has
+ * rejected an item. */
 bool rp_remote_is_retried(rp_status status, const char *text);
 
 #endif

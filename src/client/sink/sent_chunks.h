@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The set of chunks that a client has sent on an insert stream and that the server keeps for
- * later items of the stream. Items share chunks, and this set makes sure that each chunk is
- * sent once.
+/* The set of chunks (serialised rows of columns, chunk/chunk_api.h) that a client has sent on
+ * an insert stream and that the server keeps for later items of the stream. Items share chunks,
+ * and this set makes sure that each chunk is sent once.
  *
- * Each message with items lists the chunks that the server must keep. A chunk must be kept as
- * long as a later item may need it: that is, if a writer's history or an item not sent yet has
- * a reference to it. To find out, the set compares the chunk's reference count with the number
- * of references that do not matter. These are the set's own reference and those of sent,
- * unconfirmed items, whose number is `own`. A chunk without other references when it is sent is
- * never added to the set. Items that share no chunks therefore cost no lookup.
+ * Each message with items lists the chunks that the server must keep. The server must keep a
+ * chunk as long as a later item could need it, that is, as long as a writer's history or an
+ * item not sent yet has a reference to it. To find out, the set compares the chunk's reference
+ * count with the number of references that do not matter. These are the set's own reference and
+ * those of sent, unconfirmed items, whose number is `own`. A chunk without other references
+ * when it is sent is never added to the set. Items that share no chunks therefore cost no
+ * lookup.
  *
  * A wrong count costs only bytes: a chunk that was dropped too early is sent again, and a chunk
  * that was kept too long is dropped later. Not thread-safe.
@@ -30,14 +31,15 @@ enum {
 
 typedef struct rp_sent_chunk {
     rp_chunk *chunk; /* a reference */
-    uint32_t own;    /* unconfirmed items, sent on this stream, that refer to it */
+    uint32_t own;    /* number of unconfirmed items, sent on this stream, that refer to the
+                        chunk */
 } rp_sent_chunk;
 
 typedef struct rp_sent_chunks {
     rp_map map;
     rp_sent_chunk *entries; /* in order of sending */
     size_t count, capacity;
-    size_t bytes;   /* of all these chunks */
+    size_t bytes;   /* invariant K2 */
     uint64_t *keys; /* scratch buffer for rp_sent_chunks_keep(): `capacity` keys */
 } rp_sent_chunks;
 
@@ -50,13 +52,14 @@ void rp_sent_chunks_clear(rp_sent_chunks *chunks);
 /* Makes room for `more` further chunks. Returns false if memory runs out. */
 bool rp_sent_chunks_reserve(rp_sent_chunks *chunks, size_t more);
 
-/* Returns true if the server has the chunk. */
+/* Returns true if the chunk is in the set. */
 bool rp_sent_chunks_has(const rp_sent_chunks *chunks, const rp_chunk *chunk);
 
-/* Counts an item that refers to `chunk` and is about to be sent. Returns true if the server has
- * the chunk. Otherwise, the caller must send the chunk, and this call adds it to the set, which
- * must have room. `is_alone` says that no other item uses this item's trajectory. If the chunk
- * has no other reference either, it is not added, because no later item can need it. */
+/* Counts an item that refers to `chunk` and is about to be sent. Returns true if the chunk is
+ * in the set, so that the server has it. Otherwise, the caller must send the chunk, and this
+ * call adds it to the set, which must have room. There is one exception: if `is_alone` (no
+ * other item uses this item's trajectory) and the chunk has no other reference, no later item
+ * can need the chunk, and it is not added. */
 bool rp_sent_chunks_use(rp_sent_chunks *chunks, rp_chunk *chunk, bool is_alone);
 
 /* Stops counting an item, which has been confirmed. Must be called before its trajectory is

@@ -12,7 +12,7 @@ typedef struct rp_shared_sink rp_shared_sink;
  * inner sink with the events of rp_shared_sink_events(), and then attach it.
  * rp_shared_sink_give() returns the `count` sinks one by one; each must be closed separately.
  * When the last of them is closed, the inner sink is closed and the object freed.
- * RP_NO_RESOURCE. */
+ * Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_shared_sink_new(const rp_allocator *alloc, size_t count,
                                           rp_shared_sink **out, rp_error *err);
 rp_sink_events rp_shared_sink_events(rp_shared_sink *shared);

@@ -39,15 +39,16 @@ typedef struct rp_sink_class {
      * items. Only one thread at a time may call put(), and it must hold no lock that on_settled
      * takes. On RP_NO_RESOURCE, no item was taken. */
     rp_status (*put)(rp_sink *sink, const rp_sink_item *items, size_t count, rp_error *err);
-    /* A sink may hold items back for a moment to send more of them at once. If it holds at
-     * least `least`, push() sends them now, on the caller's thread if possible. The caller must
-     * hold no lock, because on_settled may be called. NULL: the sink holds nothing back. */
+    /* A sink is allowed to hold items back for a moment, to send more of them at once. If it
+     * holds back at least `least` items, push() sends them now, on the caller's thread if
+     * possible. The caller must hold no lock, because push() can call on_settled. NULL: the
+     * sink holds nothing back. */
     void (*push)(rp_sink *sink, size_t least);
     /* Says that the writer waits until on_settled has reported `settled` items since the sink
-     * was opened. Up to that number, the sink may delay reports of confirmed items, to report
-     * many at once. When that number is reached, the sink must report them, on the caller's
-     * thread if possible. With RP_AWAIT_ANY, the sink must not delay reports until the next
-     * call. The caller must hold no lock. NULL: the sink delays no reports. */
+     * was opened. Up to that number, the sink is allowed to delay reports of confirmed items,
+     * to report many at once. When that number is reached, the sink must report them, on the
+     * caller's thread if possible. With RP_AWAIT_ANY, the sink must not delay reports until the
+     * next call. The caller must hold no lock. NULL: the sink delays no reports. */
     void (*await)(rp_sink *sink, uint64_t settled);
     /* Writes to `text` why items are not settled yet. Writes "" if all are settled, or if the
      * reason is not known. Any thread. */

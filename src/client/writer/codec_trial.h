@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides whether the codec is tried on the next chunk of a column. If compression has made
- * neither of two chunks in a row smaller, the next chunks are stored uncompressed. After 3 such
- * chunks, then after 7, 15, 31, and always after 63, one chunk is tried again, so data that
- * become compressible are soon compressed. The struct also keeps the template of an
- * uncompressed chunk of one row, from which the next such chunk is made quickly.
+/* Decides whether a writer tries to compress the next chunk of a column with its codec. If
+ * compression has made neither of two chunks in a row smaller, the next chunks are stored
+ * uncompressed. After 3 such chunks, then after 7, 15, 31, and always after 63, one chunk is
+ * tried again, so data that become compressible are soon compressed. The struct also keeps the
+ * template (chunk/template.h) of an uncompressed chunk of one row, from which the writer makes
+ * the next chunk of this kind quickly.
  *
- * A zeroed struct is a valid start. One thread asks what to do; another thread may record
- * results at the same time. */
+ * A zeroed struct is a valid start. One thread at a time calls rp_codec_trial_skips(), while
+ * another thread is allowed to call rp_codec_trial_record(). */
 #ifndef RP_CLIENT_WRITER_CODEC_TRIAL_H
 #define RP_CLIENT_WRITER_CODEC_TRIAL_H
 
@@ -17,7 +18,8 @@
 #include "chunk/template.h"
 
 enum {
-    RP_TRIAL_SURE = 2, /* tried chunks in a row that did not become smaller */
+    RP_TRIAL_SURE = 2, /* number of tried chunks in a row that did not become smaller, after
+                          which chunks are stored without a trial */
     RP_TRIAL_MOST = 6, /* bound of stored_run: at most 2^6 - 1 chunks in a row are not tried */
 };
 

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares the names of an item's columns with those of the table's signature. */
+/* Compares the names of an item's columns with those of the table's signature, which lists the
+ * columns that an item of the table must have. */
 #ifndef RP_CLIENT_WRITER_ITEM_NAMES_H
 #define RP_CLIENT_WRITER_ITEM_NAMES_H
 
 #include "reprise/trajectory_writer.h"
 
-/* Columns are matched by position. So a column that has a name must have the name that the
- * signature has at its position: otherwise two columns of one type would be exchanged. A name
- * is a path: keys and positions, joined with '/'. Two paths differ if the first parts that are
- * not equal are both names. A position is not compared with a name, nor is a column without a
- * name: a list may be an item of a table whose signature is a dict. If the signature is one
- * leaf, nothing is compared. The end of the signature's path is accepted as well: "logits" for
- * "extras/logits". RP_INVALID. `columns` must have as many columns as the signature. */
+/* The columns of an item are matched with those of the signature by position. If a name differs
+ * from that of the signature at the same position, the caller has probably exchanged two
+ * columns of the same type, and the result is RP_INVALID.
+ *
+ * A name is a path: keys of dicts and positions in lists, joined with '/'. Two paths differ if
+ * the first pair of unequal parts consists of two keys. A key and a position do not differ,
+ * because an item given as a list fits a table whose signature is a dict. These columns always
+ * fit: a column without a name; one whose name is the end of the signature's path ("logits" for
+ * "extras/logits"); and every column if the signature is one leaf. `columns` must have as many
+ * columns as the signature. */
 RP_NODISCARD rp_status rp_item_names_check(const rp_signature *signature,
                                            const rp_item_column *columns, rp_error *err);
 
@@ -20,8 +24,8 @@ enum { RP_NAME_LIST_BYTES = 128 };
  * more there are. Returns `text`. */
 const char *rp_item_names_list(const rp_signature *signature, char text[RP_NAME_LIST_BYTES]);
 
-/* Returns the end of the error of an item that does not fit a signature which could not be
- * asked for again within `wait`. */
+/* Returns the last part of the error text for an item that does not fit a signature, if no
+ * server sent the signature again within `wait`. */
 const char *rp_item_names_old(rp_wait wait);
 
 #endif

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Consecutive rows of one column of a trajectory writer, from the first value until they have
- * become a chunk:
+ * become a chunk (chunk/chunk_api.h), the serialised form in which they are sent:
  *
  *   open ──(full, or flushed)──► closed ──(an item needs it: compressed)──► has a chunk
  *
- * If chunks consist of one uncompressed row, append builds the chunk directly, and the rows are
- * closed at once.
+ * A flush of the writer closes rows that are not full if an item needs them. If chunks consist
+ * of one uncompressed row, the append builds the chunk directly, and the rows are closed at
+ * once.
  *
  * Only the thread of the writer's caller appends to open rows. Closed rows do not change. The
  * writer's background job compresses closed rows and replaces them with a chunk, under the
  * writer's lock. Rows that no item needs are never compressed.
  *
- * An rp_rows has two counts: the number of references, and the number of references that read.
- * References are held by the history of the column (before the first row: by the column
- * itself), by the list of rows to compress, and by each item that uses a row. Each of them
- * reads at first. When the trajectory of an item has been built, the item stops reading. The
- * item keeps its reference until it is settled, because the writer counts the bytes until then.
- * When no reference reads any more, only trajectories hold the chunk. The sink can then see
- * that no later item will use the chunk. */
+ * An rp_rows has two counts: the number of references, and the number of references that read,
+ * that is, whose holders can still access the values. References are held by the history of the
+ * column (before the first row: by the column itself), by the list of rows to compress, and by
+ * each item that uses a row. Each reference reads at first. When the trajectory of an item has
+ * been built, the item stops reading. The item keeps its reference until it is settled, because
+ * the writer counts the bytes until then. When no reference reads any more, only trajectories
+ * hold the chunk. The sink can then see that no later item will use the chunk. */
 #ifndef RP_CLIENT_WRITER_ROWS_H
 #define RP_CLIENT_WRITER_ROWS_H
 
@@ -32,9 +33,11 @@ struct rp_rows {
     atomic_uint_fast64_t
         counts;     /* RP_ROWS_REFERENCE for each reference, plus RP_ROWS_READER for each
                        reference that reads */
-    size_t held;    /* pieces of unsettled items in these rows; guarded by the writer's lock */
-    size_t charged; /* if held > 0: bytes included in the writer's `bytes`; same lock */
-    rp_writer_column *column; /* of the writer */
+    size_t held;    /* number of pieces (rp_piece) of unsettled items in these rows; guarded by
+                       the writer's lock */
+    size_t charged; /* if held > 0: the bytes of these rows that rp_trajectory_writer.bytes
+                       includes; same lock */
+    rp_writer_column *column; /* column to which the rows belong */
     uint32_t count;           /* number of rows; only the caller changes it, until closed */
     bool closed;              /* the caller sets it before the job can see the rows */
     bool wanted;              /* an item needs the rows; only the caller uses it */

@@ -10,12 +10,12 @@
 enum { RP_STEP_IN_FLIGHT = 25 }; /* default of rp_step_writer_options.max_in_flight */
 
 /* Computes the options of the underlying trajectory writer from those of a step writer.
- * RP_INVALID. */
+ * Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_step_writer_under(const rp_step_writer_options *options,
                                             rp_trajectory_writer_options *out, rp_error *err);
 
 /* Creates a step writer over `writer`. On RP_OK, the step writer owns `writer`.
- * RP_NO_RESOURCE. */
+ * Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_step_writer_open(rp_trajectory_writer *writer,
                                            const rp_step_writer_options *options,
                                            rp_step_writer **out, rp_error *err);

@@ -39,12 +39,12 @@ typedef struct rp_writer_cell {
 enum { RP_SPARE_BUILDERS = 4, RP_PUSH_ITEMS = 128 };
 
 /* A column. Of the `cells` rows that were appended to it, its history contains the last `kept`,
- * in a ring of cells.
+ * in a ring of cells. Invariants:
  *
  *   H   The history holds one reference to each rp_rows of which it contains a cell. The
- *       reference is released when the cell of the last of these rows is dropped. Such a cell is
- *       never in open rows, because a chunk is no longer than the history. While open rows are
- *       empty, `open` holds the reference to them.
+ *       reference is released when the cell of the last of these rows is dropped. A dropped
+ *       cell is never in open rows, because a chunk is no longer than the history. While open
+ *       rows are empty, `open` holds the reference to them.
  *   H2  kept <= cells, kept <= capacity, kept <= options.history. */
 struct rp_writer_column {
     uint32_t index;
@@ -64,7 +64,7 @@ struct rp_writer_column {
     atomic_int_least32_t length; /* rows of the next chunks; relaxed: an old value is fine */
     rp_chunk_builder *own_spare; /* empty, or NULL; only the caller uses it */
     rp_chunk_template template; /* of chunks of one uncompressed row; only the caller uses it */
-    rp_codec_trial trial; /* the caller asks it if rp_writer_is_single(), otherwise the job */
+    rp_codec_trial trial;       /* used by the job, or by the caller if rp_writer_is_single() */
     /* The writer's lock guards these: */
     size_t spare_count;
     rp_chunk_builder *spares[RP_SPARE_BUILDERS]; /* empty builders for reuse */
@@ -81,7 +81,7 @@ typedef struct rp_writer_table {
 
 /* A column of an outgoing item. */
 typedef struct rp_outgoing_column {
-    uint32_t piece_count; /* pieces of this column */
+    uint32_t piece_count; /* pieces (rows.h) of this column */
     bool squeeze;         /* the column has one row and no dimension for rows */
 } rp_outgoing_column;
 
@@ -129,23 +129,24 @@ typedef struct rp_writer_parts {
     rp_runtime *runtime; /* the writer takes over the reference */
     uint64_t seed;
     rp_find_signature *find; /* NULL: items are not checked against signatures */
-    void (*forget)(void *ctx, const char *table); /* find() asks again; NULL: it has no cache */
-    /* Writes why inserts into a table wait, or "": not known. May wait for a tenth of the time
-     * that the caller has waited, 50 ms to 500 ms. NULL: only the sink reports reasons. */
+    void (*forget)(void *ctx, const char *table); /* find() must query again; NULL: no cache */
+    /* Writes why inserts into a table wait, or "" if not known. Is allowed to block for a tenth
+     * of the time that the caller has waited, within 50 to 500 ms. NULL: only the sink reports
+     * reasons. */
     void (*why)(void *ctx, const char *table, int64_t waited_ns, char *text, size_t size);
     /* Lists the tables in the error about one that does not exist. May be NULL. */
     void (*missing)(void *ctx, const char *table, rp_wait wait, rp_error *err);
-    void (*away)(void *ctx, char *text, size_t size); /* why none is connected; may be NULL */
-    void *find_ctx;                                   /* argument `ctx` of find() to away() */
-    void (*find_free)(void *ctx); /* when the writer is freed; may be NULL */
+    void (*away)(void *ctx, char *text, size_t size); /* why no server is up; may be NULL */
+    void *find_ctx;                                   /* argument of the functions above */
+    void (*find_free)(void *ctx);                     /* frees find_ctx; may be NULL */
     size_t max_in_flight; /* complete, unsettled items at which creation waits; 0: no limit */
 } rp_writer_parts;
 
-/* The latest answer of a server why items wait. */
+/* The latest response of a server to the question why items wait. */
 typedef struct rp_writer_reason {
     int64_t ask_ns; /* no server is asked before this time; 0: none was asked so far */
-    int64_t since_ns, end_ns; /* of the last waits that followed each other at once */
-    uint64_t settled;         /* number of items settled at the answer */
+    int64_t since_ns, end_ns; /* of the last uninterrupted series of waits */
+    uint64_t settled;         /* number of items settled when the server responded */
     char text[RP_ERROR_TEXT_BYTES];
 } rp_writer_reason;
 
@@ -175,14 +176,14 @@ struct rp_trajectory_writer {
     rp_decoder *decoder; /* NULL until needed */
     bool cancelled;      /* the caller's wait was cancelled; guarded by mu */
 
-    /* The job uses these. The caller may use them while `busy` is false: */
+    /* The job uses these. The caller can use them while `busy` is false: */
     rp_job job;
     rp_chunk_compressor press;
     rp_outgoing_list line; /* items that were not sent yet, in order */
     rp_chunk_slice *slices;
     size_t slice_capacity;
 
-    rp_mutex mu;                    /* rank 80 */
+    rp_mutex mu;                    /* lock rank 80 (util/mutex.h) */
     rp_cond cv;                     /* the caller waits here */
     bool waiting RP_GUARDED_BY(mu); /* the caller waits */
     bool busy RP_GUARDED_BY(mu);    /* the job is submitted or running */
@@ -191,7 +192,7 @@ struct rp_trajectory_writer {
     rp_rows **closed_last RP_GUARDED_BY(mu);
     rp_outgoing_list incoming RP_GUARDED_BY(mu); /* new items for the job */
     rp_outgoing_set set RP_GUARDED_BY(mu);       /* all unsettled items */
-    size_t sent RP_GUARDED_BY(mu);               /* items of `set` that the sink has */
+    size_t sent RP_GUARDED_BY(mu);               /* items of `set` held or in the sink */
     size_t bytes RP_GUARDED_BY(mu);              /* of all rows that items of `set` use */
     uint64_t settled RP_GUARDED_BY(mu);          /* items settled so far */
     uint64_t confirmed RP_GUARDED_BY(mu);        /* items confirmed so far */
@@ -204,13 +205,13 @@ struct rp_trajectory_writer {
 };
 
 /* Creates a writer, which the caller owns. The caller must then open a sink with the events of
- * rp_trajectory_writer_events(), and attach it. On a failure, the caller keeps the ownership of
- * `parts`. RP_INVALID, RP_NO_RESOURCE. */
+ * rp_trajectory_writer_events(), and attach it; the writer then owns the sink. On a failure,
+ * the caller keeps the ownership of `parts`. Errors: RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_trajectory_writer_open(const rp_writer_parts *parts,
                                                  const rp_trajectory_writer_options *options,
                                                  rp_trajectory_writer **out, rp_error *err);
 rp_sink_events rp_trajectory_writer_events(rp_trajectory_writer *writer);
-void rp_trajectory_writer_attach(rp_trajectory_writer *writer, rp_sink *sink); /* takes it */
+void rp_trajectory_writer_attach(rp_trajectory_writer *writer, rp_sink *sink);
 
 /* Does what rp_trajectory_writer_create_item() does. If `wait` is NULL, ignores the limits of
  * unsettled items instead of waiting. */
@@ -232,7 +233,7 @@ const char *rp_writer_label(uint32_t index, const char *name, char text[RP_LABEL
 /* Returns RP_PRECONDITION in the child of a fork. */
 rp_status rp_writer_check_alive(const rp_trajectory_writer *w, rp_error *err);
 
-/* Returns a column, which may be new. RP_INVALID: the index is too large. RP_NO_RESOURCE. */
+/* Returns a column, created if new. RP_INVALID (the index is too large), RP_NO_RESOURCE. */
 rp_status rp_writer_get_column(rp_trajectory_writer *w, uint32_t index, const char *name,
                                rp_writer_column **out, rp_error *err);
 /* Returns a column, or NULL if it does not exist. */
@@ -264,12 +265,12 @@ void rp_writer_send_deinit(rp_trajectory_writer *w);
 void rp_writer_queue_locked(rp_trajectory_writer *w, rp_rows *rows) RP_REQUIRES(w->mu);
 /* Submits the job if there is work for it. */
 void rp_writer_kick(rp_trajectory_writer *w);
-/* Returns true if the job is not busy and no item waits for it. The caller may then send an
+/* Returns true if the job is not busy and no item waits for it. Then the caller can send an
  * item itself. */
 bool rp_writer_is_idle_locked(const rp_trajectory_writer *w) RP_REQUIRES(w->mu);
 /* Sends a complete item on the caller's thread. The caller must have counted the item in `sent`
  * while the writer was idle (rp_writer_is_idle_locked()). Returns false if the item could not
- * be sent. If this returns true, the item may have been freed. */
+ * be sent. After true, the item has possibly been freed. */
 bool rp_writer_send_now(rp_trajectory_writer *w, rp_outgoing *item);
 /* Counts items that the caller has given to the sink. Calls the sink's push() after every
  * RP_PUSH_ITEMS items. */
@@ -286,7 +287,6 @@ bool rp_writer_hold(rp_trajectory_writer *w, const rp_sink_item *item);
 /* Gives the held items to the sink, or to the job if memory runs out. Must be called on the
  * caller's thread. */
 void rp_writer_hand_over(rp_trajectory_writer *w);
-/* Drops the held items. */
 void rp_writer_drop_held(rp_trajectory_writer *w);
 
 /* Wakes the caller if it waits. */
@@ -303,7 +303,7 @@ static inline bool rp_writer_is_room_locked(const rp_trajectory_writer *w, size_
 }
 
 /* Waits until rp_writer_is_room_locked() with these arguments. Returns RP_NO_RESOURCE if the
- * job ran out of memory. RP_DEADLINE, RP_CANCELLED. */
+ * job ran out of memory. Other errors: RP_DEADLINE, RP_CANCELLED. */
 rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_bytes,
                           rp_wait wait, rp_error *err);
 

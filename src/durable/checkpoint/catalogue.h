@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The catalogue of a data directory: the checkpoints that are kept, the segments of this store,
  * and the locations of the blocks of the last checkpoint (a block has 256 slots of a table).
- * Only files in the catalogue are ever removed.
+ * Only manifests and segments that are in the catalogue are ever removed. A cut is the snapshot
+ * of all tables that a checkpoint takes. Recovery moves checkpoints that it cannot load to
+ * quarantine. Invariants:
  *
  *   K1  every segment that a checkpoint in the catalogue needs is in the catalogue;
  *   K2  checkpoints and segments are ascending, without duplicates;
@@ -17,7 +19,7 @@
 /* A share: the part of a segment that a block needs. */
 typedef struct rp_share {
     uint64_t segment, bytes;
-    uint64_t end; /* offset behind the last byte that is needed */
+    uint64_t end; /* offset of the first byte after the last byte that the block needs */
 } rp_share;
 
 typedef struct rp_kept_block {
@@ -54,8 +56,10 @@ typedef struct rp_owned_segment {
      * it. dead_at is the number of the first checkpoint for which the segment was dead before
      * its cut; 0: the segment is alive. */
     uint64_t dead_at;
-    bool is_revoked; /* it is dead because its chunks have lost their location */
-    bool is_spared;  /* tables have chunks in it: it is not revoked. Set for each attempt */
+    bool is_revoked; /* it is dead because its chunks have lost their locations
+                        (rp_segments_revoke()) */
+    bool is_spared;  /* tables have chunks in it, so it must not be revoked. Set anew by each
+                        checkpoint */
     uint64_t live;   /* bytes that tables need, if rp_checkpointer.knows_live */
 } rp_owned_segment;
 
@@ -63,7 +67,8 @@ typedef struct rp_catalogue {
     rp_allocator alloc;
     rp_kept_checkpoint *checkpoints;
     size_t checkpoint_count, checkpoint_capacity;
-    /* New segments are added later: rp_checkpointer.next_segment. */
+    /* The segments of this store, except new ones: those with a number of at least
+     * rp_checkpointer.next_segment are added when they are no longer written. */
     rp_owned_segment *segments;
     size_t segment_count, segment_capacity;
     uint64_t *held; /* numbers of segments that quarantined checkpoints need: never removed */
@@ -74,18 +79,18 @@ typedef struct rp_catalogue {
 void rp_catalogue_init(rp_catalogue *c, const rp_allocator *alloc);
 void rp_catalogue_deinit(rp_catalogue *c);
 
-/* Adds a checkpoint and its segments. Copies the list of segments. RP_NO_RESOURCE. */
+/* Adds a checkpoint and its segments. Copies the list of segments. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_catalogue_add_checkpoint(rp_catalogue *c, uint64_t number,
                                                    uint64_t lsn,
                                                    const rp_manifest_segment *segments,
                                                    size_t count);
 void rp_catalogue_drop_checkpoint(rp_catalogue *c, size_t index);
-/* Adds a segment if the catalogue does not have it. Segments may be added in any order.
- * RP_NO_RESOURCE. */
+/* Adds a segment if the catalogue does not have it. The caller may add segments in any order.
+ * Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_catalogue_add_segment(rp_catalogue *c, uint64_t number);
 void rp_catalogue_drop_segment(rp_catalogue *c, uint64_t number);
 
-/* Adds segments to `held`, so that they are never removed. RP_NO_RESOURCE. */
+/* Adds segments to `held`, so that they are never removed. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_catalogue_hold(rp_catalogue *c, const rp_manifest_segment *segments,
                                          size_t count);
 

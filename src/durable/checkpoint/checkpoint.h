@@ -3,9 +3,9 @@
  *
  *   1  takes a cut: a consistent snapshot of all tables, with the last LSN (log sequence
  *      number) of the journal
- *   2  writes the rollouts to a file (checkpoint_rollouts.c). Puts chunks that are not on disk,
- *      and changed blocks (each has 256 slots of a table), into segments (append-only files);
- *      syncs the segments
+ *   2  writes the rollouts (named buffers of groups of items, reprise/rollouts.h) to a file.
+ *      Puts chunks that are not on disk, and changed blocks (each has 256 slots of a table),
+ *      into segments (append-only files); syncs the segments
  *   3  writes the manifest under a temporary name, reads it back, checks and renames it
  *   4  replaces CURRENT the same way
  *   5  removes old manifests and rollouts, unused segments and old journal files
@@ -21,9 +21,9 @@
  *
  * On a full disk (is_short) a checkpoint first queues its records in memory, to find out its
  * size. It writes the queue when the queue has 64 MiB or the whole checkpoint, and only if the
- * whole checkpoint fits (disk/reserve.h, R2). For this test, blocks that are not queued yet
- * count with the upper bound of their size. It writes the last part only if enough space
- * remains for the next checkpoint (R3). */
+ * whole checkpoint fits (disk/reserve.h, invariant R2). For this test, blocks that are not
+ * queued yet count with the upper bound of their size. The checkpoint writes the last part of
+ * the queue only if enough space remains for the next checkpoint (invariant R3). */
 #ifndef RP_DURABLE_CHECKPOINT_CHECKPOINT_H
 #define RP_DURABLE_CHECKPOINT_CHECKPOINT_H
 
@@ -33,8 +33,8 @@
  * including the unused ends of file system blocks. */
 uint64_t rp_checkpoint_files(const rp_checkpointer *c);
 
-/* Writes a checkpoint and fills in `out`. RP_NO_RESOURCE (disk or memory), RP_UNAVAILABLE,
- * RP_CORRUPT (the manifest does not read back as it was written). */
+/* Writes a checkpoint and fills in `out`. Errors: RP_NO_RESOURCE (disk or memory),
+ * RP_UNAVAILABLE, RP_CORRUPT (the manifest does not read back as it was written). */
 RP_NODISCARD rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out,
                                            rp_error *err);
 

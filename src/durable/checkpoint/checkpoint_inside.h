@@ -37,21 +37,24 @@ typedef struct rp_checkpoint_run {
     rp_buf payload;
     rp_slot *slots;         /* the slots of one block */
     uint64_t chunk_bytes;   /* bytes of the chunks that were not on disk */
-    uint64_t first_segment; /* number of the first segment that it creates */
+    uint64_t first_segment; /* number of the first segment that this checkpoint creates */
     uint64_t covered;       /* becomes c->covered if the checkpoint succeeds */
     rp_manifest_rollouts rollouts;
-    bool is_trial; /* no checkpoint is written: the cut only finds the chunks of the tables */
+    bool is_trial; /* true: no checkpoint is written; the run only finds out which chunks the
+                      tables have */
     rp_flusher flusher;
-    bool is_alone;    /* the flusher is no longer used, since the tables are in use */
-    bool has_written; /* a part of this checkpoint may be in segments on disk */
+    bool is_alone; /* the flusher is no longer used, since programs use the tables or there is
+                      only one processor */
+    bool has_written; /* a part of this checkpoint is possibly in segments on disk */
     rp_checkpoint_result result;
 } rp_checkpoint_run;
 
 /* Sets is_spared of each segment in which the cut has a chunk that the last checkpoint did not
  * have. Clears is_spared of all other segments. */
 void rp_checkpoint_spare_segments(rp_checkpoint_run *r);
-/* Chooses the segments to be vacated: the damaged segments, and then segments with little live
- * data, lowest number first, until the limit of bytes that may be moved. */
+/* Chooses the segments to be vacated (checkpoint.h, "Compaction"): first the damaged segments,
+ * then segments with little live data, lowest number first, until the limit of bytes to be
+ * moved is reached. */
 RP_NODISCARD rp_status rp_checkpoint_choose_moving(rp_checkpoint_run *r, rp_error *err);
 /* Puts the chunks of r->slots that have no location yet into the segments. */
 RP_NODISCARD rp_status rp_checkpoint_put_new(rp_checkpoint_run *r, rp_error *err);
@@ -62,7 +65,7 @@ RP_NODISCARD rp_status rp_checkpoint_write_segments(rp_checkpoint_run *r, rp_err
 RP_NODISCARD rp_status rp_checkpoint_write_rollouts(rp_checkpoint_run *r, rp_error *err);
 /* Removes the file of the rollouts after the checkpoint has failed. */
 void rp_checkpoint_discard_rollouts(const rp_checkpoint_run *r);
-/* Returns the bytes of the files of rollouts that are removed, on a full disk, when this
+/* Returns the bytes of the old files of rollouts: on a full disk they are removed when this
  * checkpoint is complete. */
 uint64_t rp_checkpoint_old_rollouts(const rp_checkpoint_run *r);
 

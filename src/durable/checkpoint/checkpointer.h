@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The checkpointer: the state that all checkpoints of one data directory share. A cut is the
  * snapshot of all tables that a checkpoint takes. LSN: log sequence number, the position of a
- * record in the journal. One thread at a time. */
+ * record in the journal. To vacate a segment is to move its live chunks to another segment
+ * (checkpoint.h). Only one thread at a time may use a checkpointer. */
 #ifndef RP_DURABLE_CHECKPOINT_CHECKPOINTER_H
 #define RP_DURABLE_CHECKPOINT_CHECKPOINTER_H
 
@@ -13,8 +14,9 @@
 #include "store/store.h"
 
 /* Without a journal, the LSN of each checkpoint is the LSN of the previous one plus this
- * number. The distance is larger than any torn tail of a journal, so no journal record follows
- * a checkpoint by accident. */
+ * number. The last records of an earlier journal are possibly unreadable (a torn tail), so that
+ * recovery has left them out. The distance is larger than the number of such records, so none
+ * of them can be taken for the first change after a checkpoint. */
 #define RP_LSN_LEAP (UINT64_C(1) << 32)
 
 #define RP_FILES_UNBOUND UINT64_MAX
@@ -31,22 +33,24 @@ typedef struct rp_checkpointer {
     uint64_t last_number;  /* the highest number of any manifest ever written here */
     uint64_t lsn;          /* the last LSN used, while there is no journal */
     uint64_t next_segment; /* first segment that is not in the catalogue yet */
-    /* If, at the cut of the newest checkpoint, a table had a chunk in a segment with a number
-     * below `covered`, the checkpoint needs that segment. 0: not known. */
+    /* The newest checkpoint needs every segment with a number below `covered` in which a table
+     * had a chunk at the cut of that checkpoint. 0: not known. */
     uint64_t covered;
     bool can_revoke;      /* the bytes of all chunks are in memory: there is no disk tier */
     bool has_old_journal; /* the mode has no journal, but journal files exist */
-    bool is_unsure;       /* CURRENT may name the newest or the previous checkpoint */
+    bool is_unsure;       /* it is not known whether CURRENT names the newest or the previous
+                             checkpoint */
     rp_catalogue catalogue;
     uint64_t *damaged; /* ascending numbers of the segments that the next checkpoint must
                           vacate. A checkpoint that succeeds empties the list */
     size_t damaged_count, damaged_capacity;
     rp_progress_meter *meter;
-    /* The directory may have changes of rollouts. The log of the store sets this before the
-     * first such change. */
+    /* The data directory possibly has changes of rollouts (named buffers of groups of items,
+     * reprise/rollouts.h). The log of the store sets this flag before the first such change. */
     atomic_bool uses_rollouts;
-    /* The disk is full: the checkpoint ends the open segment and vacates segments with less
-     * dead data than usual. Only this checkpoint and the journal after it are kept. */
+    /* The disk is full: the checkpoint ends the open segment, and also vacates segments that
+     * have less dead data than is usually required. Only this checkpoint and the journal after
+     * it are kept. */
     bool is_short;
     bool moves_nothing; /* there is no space to move chunks, so only damaged segments are
                            vacated */
@@ -61,20 +65,20 @@ typedef struct rp_checkpointer {
     bool knows_live;
     uint64_t new_bytes;
     uint64_t largest; /* for a full disk: upper bound of the bytes of records of a checkpoint
-                         with every block (disk/reserve.h, R2, R3) */
+                         with every block (disk/reserve.h, invariants R2 and R3) */
     uint64_t largest_rollouts; /* the part of `largest` for rollouts */
-    uint64_t spare;            /* further bytes that new chunks must leave free (R3) */
-    uint64_t free_files;       /* number of files that can be created on a full disk (R5);
-                                  RP_FILES_UNBOUND: inodes are not short */
-    uint64_t segment_bytes;    /* maximum size of a segment; 0: not known */
-    uint64_t max_moved;        /* limit of the bytes moved, for tests; 0: the default */
+    uint64_t spare;      /* further bytes that new chunks must leave free (invariant R3) */
+    uint64_t free_files; /* number of files that can be created on a full disk (invariant R5);
+                            RP_FILES_UNBOUND: inodes are not short */
+    uint64_t segment_bytes; /* maximum size of a segment; 0: not known */
+    uint64_t max_moved;     /* limit of the bytes moved, for tests; 0: the default */
 } rp_checkpointer;
 
 typedef struct rp_checkpoint_result {
     uint64_t number, lsn;
     int64_t pause_ns;                          /* time for which all tables were locked */
     uint64_t bytes;                            /* bytes written to segments and the manifest */
-    uint64_t segments, disk_bytes, live_bytes; /* totals of the segments that it needs */
+    uint64_t segments, disk_bytes, live_bytes; /* totals of the segments that it refers to */
     uint64_t moved_bytes;                      /* bytes moved by compaction */
     bool is_swept; /* files that are no longer needed were removed; otherwise the next
                       checkpoint retries */

@@ -35,9 +35,9 @@ typedef struct rp_flusher {
 
 void rp_flusher_init(rp_flusher *f, rp_segments *segments);
 /* Requests a pass over the records that are queued now. If there is no thread, starts it; if
- * the system has no resources for a thread, the caller makes the pass. With `wait`, returns
- * after the end of a pass. Returns any status of rp_segments_flush(), from this or an earlier
- * pass. */
+ * the system has no resources for a thread, the caller makes the pass. If `wait` is set,
+ * returns after the end of a pass. Returns any status of rp_segments_flush(), from this or an
+ * earlier pass. */
 RP_NODISCARD rp_status rp_flusher_request(rp_flusher *f, bool wait, rp_error *err);
 /* Ends the thread and waits for its end. A pass that has not begun is not made. Returns the
  * status of the first pass that failed. After RP_OK the thread can be started again. */

@@ -12,8 +12,8 @@ typedef struct rp_progress_meter {
     int64_t started_ns, reported_ns;
 } rp_progress_meter;
 
-/* Starts an operation of `total` bytes (0: not known). `what` is the name of the operation, a
- * string that is never freed. */
+/* Starts an operation of `total` bytes (0: not known). `what` is the name of the operation; the
+ * string must never be freed. */
 void rp_progress_begin(rp_progress_meter *m, const char *what, uint64_t total);
 /* Adds `done` bytes to the progress. Reports at most ten times a second, and when all bytes are
  * done. */

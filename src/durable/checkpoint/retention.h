@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Retention: after a checkpoint is live, removes the files that are no longer needed. It
- * removes only files in the catalogue (catalogue.h), namely:
+/* Retention: when CURRENT names a new checkpoint, removes the files that are no longer needed.
+ * Manifests and segments are removed only if they are in the catalogue (catalogue.h). Removes:
  *
  *   manifests   all but the newest `keep`
- *   rollouts    those of checkpoints that are neither kept nor in quarantine
- *   segments    those that no kept manifest lists and that were dead before the cut (the
- *               snapshot of the tables) of the base
+ *   rollouts    the files of checkpoints that are neither kept nor in quarantine, the folder
+ *               for checkpoints that recovery could not load
+ *   segments    those that no kept manifest lists and that were dead (see below) before the
+ *               cut (the snapshot of the tables) of the base
  *   journal     files whose changes are all contained in the base
  *
  * The base is the checkpoint from which the journal is kept. With a journal, the base is the
@@ -14,26 +15,28 @@
  * checkpoint. On a full disk no other manifest is kept.
  *
  * A segment is dead if it is no longer written and no chunk in memory has its location in it.
- * The segment must be dead before the cut: journal records after the cut may refer to a chunk
+ * The segment must be dead before the cut: journal records after the cut can refer to a chunk
  * that was freed later, and redo needs this chunk. */
 #ifndef RP_DURABLE_CHECKPOINT_RETENTION_H
 #define RP_DURABLE_CHECKPOINT_RETENTION_H
 
 #include "durable/checkpoint/checkpointer.h"
 
-/* Marks the segments that are dead before the cut of checkpoint `number`. RP_NO_RESOURCE. */
+/* Marks the segments that are dead before the cut of checkpoint `number`. Errors:
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_retention_mark_dead(rp_checkpointer *c, uint64_t number,
                                               rp_error *err);
-/* On a full disk: revokes the segments that the newest checkpoint does not need and that were
- * written before its cut, and marks them dead before the cut of checkpoint `number`. At that
- * cut, no chunk of these segments was in a table. The segments are alive because of chunks of
- * waiting inserts (which may wait for the space of these segments) and chunks that a client
- * keeps for later items. Revoking a segment takes the location from its chunks
- * (rp_segments_revoke()); a chunk is written again when an item that refers to it enters a
- * table. A segment is spared (is_spared) if one of its chunks has entered a table since that
- * cut: the reserve may have no space to write this chunk again. */
+/* On a full disk: revokes segments, and marks them dead before the cut of checkpoint `number`.
+ * Revokes the segments that were written before the cut of the newest checkpoint and that the
+ * newest checkpoint does not need: at that cut, no chunk of these segments was in a table.
+ * These segments are alive only because of chunks of waiting inserts (which possibly wait for
+ * the space of these segments) and chunks that a client keeps for later items. Revoking a
+ * segment takes the locations from its chunks (rp_segments_revoke()). Such a chunk is written
+ * again when an item that refers to it enters a table. A segment is spared (is_spared) if one
+ * of its chunks has entered a table since the cut of the newest checkpoint, since the reserve
+ * may have no space to write this chunk again. */
 void rp_retention_revoke(rp_checkpointer *c, uint64_t number);
-/* True if there are segments that rp_retention_revoke() may revoke if they are not spared. */
+/* True if there are segments that rp_retention_revoke() would revoke unless they are spared. */
 bool rp_retention_may_revoke(const rp_checkpointer *c);
 
 /* Removes files that are no longer needed. Files that cannot be removed stay in the catalogue.
@@ -41,8 +44,8 @@ bool rp_retention_may_revoke(const rp_checkpointer *c);
 RP_NODISCARD rp_status rp_retention_apply(rp_checkpointer *c);
 
 /* Removes the files of rollouts that belong neither to a checkpoint of the catalogue nor to a
- * checkpoint in quarantine. The removal of their manifests must be durable before. Files of
- * other stores stay. Returns the status of the first failure. */
+ * checkpoint in quarantine. When this function is called, the removal of their manifests must
+ * be durable already. Files of other stores stay. Returns the status of the first failure. */
 rp_status rp_retention_drop_rollouts(const rp_catalogue *c, rp_files *files,
                                      const rp_store_id *id);
 
@@ -53,7 +56,7 @@ rp_status rp_retention_drop_rollouts(const rp_catalogue *c, rp_files *files,
  *
  * If a restart needs more than the newest checkpoint, removes nothing. A restart needs more in
  * three cases: a journal file has a record with an LSN after the checkpoint, files of an old
- * journal exist, or CURRENT may name the previous checkpoint. */
+ * journal exist, or CURRENT possibly names the previous checkpoint. */
 void rp_retention_sweep(rp_checkpointer *c);
 
 /* When the directory is opened: removes the segments that no checkpoint needs and that have no
@@ -61,8 +64,8 @@ void rp_retention_sweep(rp_checkpointer *c);
  * finish. */
 void rp_retention_drop_blocks(rp_checkpointer *c);
 
-/* Checks that the file of a segment has as many bytes as a manifest needs.
- * RP_CORRUPT (the file is smaller), RP_NOT_FOUND, RP_UNAVAILABLE. */
+/* Checks that the file of a segment has as many bytes as a manifest needs. Errors: RP_CORRUPT
+ * (the file is smaller), RP_NOT_FOUND, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_check_segment_size(rp_files *files,
                                              const rp_manifest_segment *segment, rp_error *err);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Codecs for the state of a table in a checkpoint: for a block of 256 slots (a slot holds an
- * item or is free), and for the rest of the state. docs/checkpoint.md specifies the bytes. Pure
- * functions. Hostile bytes do no harm.
+ * item or is free), and for the rest of the state. docs/checkpoint.md specifies the bytes. The
+ * functions are pure. Decoding malicious bytes is safe.
  *
- * The items of a block refer to chunks by location. A block contains each location once, and
- * slices refer to it by index. */
+ * An item has columns, and a column has slices: ranges of rows in a column of a chunk
+ * (chunk/trajectory.h). A slice refers to its chunk by disk location. A block contains each
+ * location once, and slices have the index of a location. */
 #ifndef RP_DURABLE_FORMAT_IMAGE_H
 #define RP_DURABLE_FORMAT_IMAGE_H
 
@@ -19,21 +20,22 @@ typedef struct rp_image_slice {
 
 typedef struct rp_image_column {
     uint32_t first_slice, slice_count;
-    bool squeeze;
+    bool squeeze; /* as rp_slices.squeeze (chunk/trajectory.h) */
 } rp_image_column;
 
 typedef struct rp_image_slot {
     uint64_t key;
     double priority;
     int64_t inserted_at_ns;
-    uint64_t sequence, turn;
+    uint64_t sequence, turn; /* as in rp_slot (table/slots.h) */
     int32_t times_sampled;
     uint32_t next; /* of a free slot: the next slot in the free list */
     uint32_t first_column, column_count;
     bool live;
 } rp_image_slot;
 
-/* A block that is being built, or that was read. It is too large for a stack. One thread.
+/* A block that is being built, or that was read. It is too large for a stack. Only one thread
+ * may use it.
  *
  *   I1  each count is at most its capacity;
  *   I2  the columns of a slot, and the slices of a column, are contiguous ranges;
@@ -66,12 +68,12 @@ void rp_image_add_column(rp_image *image, size_t slot, bool squeeze);
 /* Adds a slice to the column that was added last. */
 void rp_image_add_slice(rp_image *image, const rp_image_slice *slice);
 
-/* Appends the encoded block. RP_NO_RESOURCE. */
+/* Appends the encoded block. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_image_write(const rp_image *image, rp_buf *out);
 
 /* Reads a block into `image`. The image takes at most eight times the memory of the encoded
  * block. Checks that slices have a location and a length >= 1. rp_trajectory_new() checks later
- * that slices fit their chunks. RP_CORRUPT, RP_NO_RESOURCE; after a failure `image` is
+ * that slices fit their chunks. Errors: RP_CORRUPT, RP_NO_RESOURCE; after a failure `image` is
  * clear. */
 RP_NODISCARD rp_status rp_image_read(rp_image *image, const uint8_t *data, size_t size,
                                      rp_error *err);
@@ -81,20 +83,20 @@ RP_NODISCARD rp_status rp_image_read(rp_image *image, const uint8_t *data, size_
 void rp_image_write_table(rp_buf *out, const rp_table_state *state);
 
 /* Sets `*bytes` to an upper bound of the bytes of the table's own state in a manifest, plus the
- * bytes of one block of slots that is not full. RP_NO_RESOURCE. */
+ * bytes of one block of slots that is not full. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_image_table_bytes(const rp_allocator *alloc,
                                             const rp_signature *signature, uint64_t *bytes);
 
 /* Reads the state of a table. options.name (zero-terminated) and options.signature (a
  * reference, or NULL) belong to the caller, who releases them with rp_image_release_table().
  * Checks only that the numbers fit their types; rp_table_restore() checks their values later.
- * RP_CORRUPT, RP_NO_RESOURCE. */
+ * Errors: RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_image_read_table(const rp_allocator *alloc, const uint8_t *data,
                                            size_t size, rp_table_state *out, rp_error *err);
 void rp_image_release_table(const rp_allocator *alloc, rp_table_state *state);
 
 /* Sets `*same` to true if both signatures are NULL, or if they have the same columns in the
- * same nest; otherwise to false. RP_NO_RESOURCE. */
+ * same nest; otherwise to false. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_image_same_signature(const rp_allocator *alloc, const rp_signature *a,
                                                const rp_signature *b, bool *same);
 

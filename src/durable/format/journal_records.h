@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Codecs for the payloads of journal records. docs/checkpoint.md specifies the bytes. A record
  * is one change of a table, with the name of the table. A record of inserts also has the disk
- * locations of the chunks. Every record can be decoded on its own. Pure functions. Hostile
- * bytes do no harm. */
+ * locations of the chunks. Every record can be decoded on its own. The functions are pure.
+ * Decoding malicious bytes is safe. */
 #ifndef RP_DURABLE_FORMAT_JOURNAL_RECORDS_H
 #define RP_DURABLE_FORMAT_JOURNAL_RECORDS_H
 
@@ -16,7 +16,8 @@ enum {
 
 rp_record_kind rp_journal_kind_of(const rp_log_record *change);
 
-/* Finds the location at which a chunk is, or will be when it is written. RP_NO_RESOURCE. */
+/* Finds the disk location at which a chunk is, or will be when it is written.
+ * Errors: RP_NO_RESOURCE. */
 typedef rp_status rp_locate_chunk(void *ctx, rp_chunk *chunk, rp_disk_location *out);
 
 typedef struct rp_logged_location {
@@ -24,7 +25,7 @@ typedef struct rp_logged_location {
     uint64_t key; /* key of the chunk: detects another valid chunk at the location */
 } rp_logged_location;
 
-/* Scratch memory for encoding, reused for one record after another. One thread.
+/* Scratch memory for encoding, reused for one record after another. Only one thread may use it.
  *
  *   E1  location_count <= location_capacity, and the index has at least two entries for each
  *       location;
@@ -46,7 +47,7 @@ typedef struct rp_journal_encoder {
 void rp_journal_encoder_init(rp_journal_encoder *e, const rp_allocator *alloc);
 void rp_journal_encoder_deinit(rp_journal_encoder *e);
 
-/* Appends the payload of a change. RP_NO_RESOURCE, also from `location_of`. */
+/* Appends the payload of a change. Errors: RP_NO_RESOURCE, also if `location_of` returns it. */
 RP_NODISCARD rp_status rp_journal_encode(rp_journal_encoder *e, rp_string table,
                                          const rp_log_record *change,
                                          rp_locate_chunk *location_of, void *ctx, rp_buf *out);
@@ -91,11 +92,12 @@ void rp_decoded_change_deinit(rp_decoded_change *decoded);
 /* Reads the payload of a change: RP_RECORD_INSERT to RP_RECORD_PAUSE, or RP_RECORD_RENUMBER.
  * The result takes at most 64 times the memory of the payload. Checks that the numbers fit
  * their types, that slices have a location and at least one row, and that no bytes remain.
- * rp_table_redo() checks later whether the change is possible. RP_CORRUPT, RP_NO_RESOURCE. */
+ * rp_table_redo() checks later whether the change is possible. Errors: RP_CORRUPT,
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_decoded_change_read(rp_decoded_change *decoded, rp_record_kind kind,
                                               const uint8_t *data, size_t size, rp_error *err);
 
-/* Append and read the payload of an RP_RECORD_DROP, which is the name of the table.
+/* Append and read the payload of an RP_RECORD_DROP, which is the name of the table. Errors:
  * RP_CORRUPT. */
 void rp_journal_encode_drop(rp_string table, rp_buf *out);
 RP_NODISCARD rp_status rp_journal_read_drop(const uint8_t *data, size_t size, rp_string *out,

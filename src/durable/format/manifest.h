@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes the manifest of a checkpoint, which lists what the checkpoint consists of,
- * and the file CURRENT, which names the live checkpoint. docs/checkpoint.md specifies the
- * bytes.
+ * and the file CURRENT, which names the checkpoint that recovery loads. docs/checkpoint.md
+ * specifies the bytes.
  *
  *   STORE                  one, first: number of the checkpoint, LSN (log sequence number) of
  *                          its last change, seed and key generator of the store
@@ -39,14 +39,15 @@ char *rp_manifest_quarantined(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpo
 #define RP_CURRENT_TEMPORARY "CURRENT.tmp"
 
 /* Describes the file with the rollouts of a checkpoint (format/rollouts_file.h). The rollouts
- * may be newer than the tables. */
+ * (named buffers of groups of items, reprise/rollouts.h) can be newer than the tables of the
+ * same checkpoint. */
 typedef struct rp_manifest_rollouts {
-    bool is_there;  /* the manifest has this record. Without it there are no rollouts, and the
-                       rest is 0 */
+    bool is_there;  /* the manifest has this record. If false, there are no rollouts, and all
+                       other members are 0 */
     uint32_t count; /* 0: there is no file */
     uint64_t bytes; /* size of the file */
-    /* The last LSN at the time when all images had been taken. It is at least the LSN of the
-     * store, and at least the LSN of each image. */
+    /* The last LSN at the time when the images (serialised states) of all rollouts had been
+     * taken. It is at least the LSN of the store, and at least the LSN of each image. */
     uint64_t lsn;
     uint8_t hash[RP_MANIFEST_HASH_BYTES]; /* XXH3-128 of all records before END in the file */
 } rp_manifest_rollouts;
@@ -103,29 +104,29 @@ uint64_t rp_manifest_hash_block(const void *payload, size_t size);
 /* A reader: builds a manifest from its records, in order, and checks them. */
 typedef struct rp_manifest_reader rp_manifest_reader;
 
-/* Makes a reader. RP_NO_RESOURCE. */
+/* Makes a reader. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_manifest_reader_new(const rp_allocator *alloc,
                                               rp_manifest_reader **out);
 void rp_manifest_reader_free(rp_manifest_reader *reader); /* NULL is fine */
-/* Adds the next record. RP_CORRUPT, RP_NO_RESOURCE. After a failure the caller must not add
- * more records. */
+/* Adds the next record. Errors: RP_CORRUPT, RP_NO_RESOURCE. After a failure the caller must not
+ * add more records. */
 RP_NODISCARD rp_status rp_manifest_reader_add(rp_manifest_reader *reader,
                                               const rp_record *record, rp_error *err);
-/* Returns the manifest, owned. END must have been added. RP_CORRUPT (END is missing, or a block
+/* Returns the manifest; the caller owns it. Errors: RP_CORRUPT (END was not added, or a block
  * is in a segment that is not listed). */
 RP_NODISCARD rp_status rp_manifest_reader_take(rp_manifest_reader *reader, rp_manifest **out,
                                                rp_error *err);
 
 /* Reads the manifest of a checkpoint, and checks that it belongs to `store` (NULL: any store).
- * Returns owned. RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION (a newer format), RP_UNAVAILABLE,
- * RP_NO_RESOURCE. */
+ * Returns owned. Errors: RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION (a newer format),
+ * RP_UNAVAILABLE, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_manifest_load(const rp_allocator *alloc, rp_files *files,
                                         const char *path, uint64_t checkpoint,
                                         const rp_store_id *store, rp_manifest **out,
                                         rp_error *err);
 
 /* A writer of a manifest. After a failure all further calls do nothing, and
- * rp_manifest_writer_finish() returns the status of the failure. One thread. */
+ * rp_manifest_writer_finish() returns the status of the failure. Only one thread may use it. */
 typedef struct rp_manifest_writer rp_manifest_writer;
 
 /* Creates the file at `path`; replaces an existing one. */
@@ -135,9 +136,9 @@ RP_NODISCARD rp_status rp_manifest_writer_new(const rp_allocator *alloc, rp_file
                                               rp_manifest_writer **out, rp_error *err);
 void rp_manifest_writer_free(rp_manifest_writer *w); /* NULL is fine; the file stays */
 
-/* Each call adds one table, or blocks or slots of the table that was added last. Tables may
- * come in any order. After each table the caller must add all its blocks, and then all the
- * slots of its sets, each from the first to the last. `which` is the index in
+/* Each call adds one table, or blocks or slots of the table that was added last. The caller may
+ * add tables in any order. After each table the caller must add all blocks of the table, and
+ * then all slots of its dense sets, each from the first to the last. `which` is the index in
  * rp_manifest_table.sets. */
 void rp_manifest_add_table(rp_manifest_writer *w, const rp_table_state *state,
                            uint64_t block_count);
@@ -155,23 +156,23 @@ RP_NODISCARD rp_status rp_manifest_writer_finish(rp_manifest_writer *w, uint64_t
 typedef struct rp_current {
     rp_store_id store_id;
     uint64_t checkpoint;
-    uint64_t bytes; /* size of its manifest */
+    uint64_t bytes; /* size of the manifest of that checkpoint */
     uint8_t hash[RP_MANIFEST_HASH_BYTES];
 } rp_current;
 
 enum { RP_CURRENT_BYTES = RP_FILE_HEADER_BYTES + RP_RECORD_HEADER_BYTES + 32 };
 
 void rp_current_encode(const rp_current *current, uint8_t out[RP_CURRENT_BYTES]);
-/* Decodes the bytes of CURRENT. RP_CORRUPT, RP_PRECONDITION (a newer format). */
+/* Decodes the bytes of CURRENT. Errors: RP_CORRUPT, RP_PRECONDITION (a newer format). */
 RP_NODISCARD rp_status rp_current_decode(const uint8_t *data, size_t size, rp_current *out,
                                          rp_error *err);
-/* Reads and decodes CURRENT. RP_NOT_FOUND, and the statuses of rp_current_decode(). */
+/* Reads and decodes CURRENT. Errors: RP_NOT_FOUND, and those of rp_current_decode(). */
 RP_NODISCARD rp_status rp_current_load(rp_files *files, rp_current *out, rp_error *err);
 /* Writes CURRENT under its temporary name and syncs the file. */
 RP_NODISCARD rp_status rp_current_prepare(rp_files *files, const rp_current *current,
                                           rp_error *err);
-/* Renames the temporary file to CURRENT and syncs the directory. After a failure CURRENT may
- * name either the old or the new checkpoint. */
+/* Renames the temporary file to CURRENT and syncs the directory. If the call fails, it is not
+ * known whether CURRENT names the old or the new checkpoint. */
 RP_NODISCARD rp_status rp_current_switch(rp_files *files, rp_error *err);
 
 #endif

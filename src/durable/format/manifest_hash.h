@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hash of a whole manifest: XXH3-128 over all records before END. Each record is hashed as
- * the checksum of its header, followed by its payload. The checksum of a header covers kind,
- * number, length, the checksum of the payload and the header checksum of the previous
- * record. */
+/* The hash of a whole manifest: XXH3-128 over all records before the last one, END. Each record
+ * is hashed as the checksum of its header, followed by its payload. The checksum of a header
+ * covers kind, number, length, the checksum of the payload and the header checksum of the
+ * previous record. */
 #ifndef RP_DURABLE_FORMAT_MANIFEST_HASH_H
 #define RP_DURABLE_FORMAT_MANIFEST_HASH_H
 

@@ -7,14 +7,14 @@
  *   RP_RECORD_ROLLOUTS_OP       name, operation (rp_rollout_op_write())
  *   RP_RECORD_ROLLOUTS_DROP     name
  *
- * Pure functions. Hostile bytes do no harm. */
+ * The functions are pure. Decoding malicious bytes is safe. */
 #ifndef RP_DURABLE_FORMAT_ROLLOUT_RECORDS_H
 #define RP_DURABLE_FORMAT_ROLLOUT_RECORDS_H
 
 #include "disk/record.h"
 #include "rollouts/rollout_op.h"
 
-/* A record of which the name was read. Both fields borrow from the payload. */
+/* A payload, split into the name and the rest. Both fields borrow from the payload. */
 typedef struct rp_rollout_record {
     rp_string name;
     rp_bytes body; /* options, an operation, or nothing */
@@ -26,8 +26,8 @@ bool rp_rollout_record_is(rp_record_kind kind);
 /* Appends the name with which a payload begins. */
 void rp_rollout_record_write_name(rp_buf *out, rp_string name);
 
-/* Reads the name. The body must be empty for RP_RECORD_ROLLOUTS_DROP; it is not checked
- * otherwise. RP_CORRUPT. */
+/* Splits a payload. The body of an RP_RECORD_ROLLOUTS_DROP must be empty; other bodies are not
+ * checked. Errors: RP_CORRUPT. */
 RP_NODISCARD rp_status rp_rollout_record_read(rp_record_kind kind, const uint8_t *data,
                                               size_t size, rp_rollout_record *out,
                                               rp_error *err);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log of the rollouts of a store (named buffers of groups of items, reprise/rollouts.h):
- * appends each change of rollouts to the journal. It is a part of rp_store_log (store_log.h),
- * which logs the changes of tables.
+/* The log of rollouts. Rollouts are named buffers of groups of items (reprise/rollouts.h). The
+ * log appends each change of the rollouts of a store to the journal (disk/journal.h). It is a
+ * part of rp_store_log (store_log.h), which logs the changes of tables.
  *
- * A record is encoded when it is appended, under the lock of the rollouts. It has no disk
- * locations, so its raw form in the journal's queue is already its payload
- * (durable/format/rollout_records.h). */
+ * A record is encoded when it is appended, under the lock of the rollouts. Records of tables
+ * are encoded later, because they contain disk locations of chunks, which can still change.
+ * Records of rollouts contain no disk locations. */
 #ifndef RP_DURABLE_JOURNAL_ROLLOUT_LOG_H
 #define RP_DURABLE_JOURNAL_ROLLOUT_LOG_H
 
@@ -22,7 +22,7 @@ typedef struct rp_rollout_logging {
     rp_journal *journal;
     rp_rollout_set *set;
     bool sync;
-    atomic_bool *was_behind; /* member of the store's log (O2 in store_log.c) */
+    atomic_bool *was_behind; /* member of the store's log (invariant O2 in store_log.c) */
     atomic_bool *is_used;    /* set before the first record; may be NULL */
 } rp_rollout_logging;
 

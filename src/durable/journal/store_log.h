@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journal of a store: logs every change of its tables and its rollouts.
  *
- *   before the table lock   chunks are put into segments and get locations, without I/O
- *   under the table lock    the change is copied, with references to its trajectories
- *   on the journal thread   the change is encoded, with the locations that chunks have then
+ *   before the table lock chunks are put into segments and get locations, without I/O under the
+ *   table lock the change is copied, with references to its trajectories on the journal thread
+ *   the change is encoded, with the locations that chunks have then
  *
  * Locations are resolved on the journal thread because a chunk gets a new location if its
  * segment is condemned before it was synced. In that case the journal encodes all records that
- * are not on stable storage again (disk/journal.h), with the new locations. The price is that
- * trajectories stay in memory until their records are synced, for at most one interval. The
- * gain is that no record is encoded under a table lock. */
+ * are not on stable storage again (disk/journal.h), with the new locations. As a result,
+ * trajectories stay in memory until their records are synced, usually for at most one interval,
+ * and no record is encoded under a table lock. */
 #ifndef RP_DURABLE_JOURNAL_STORE_LOG_H
 #define RP_DURABLE_JOURNAL_STORE_LOG_H
 
@@ -45,17 +45,17 @@ typedef struct rp_store_log_options {
 } rp_store_log_options;
 
 /* Starts the journal, and logs all changes from now on. The state of the store at next_lsn - 1
- * must be on disk, in a checkpoint and the journal after it. Statuses as of
+ * must be on disk, in a checkpoint and the journal after it. Errors: as for
  * rp_journal_start(). */
 RP_NODISCARD rp_status rp_store_log_start(const rp_store_log_options *options,
                                           rp_store_log **out, rp_error *err);
-/* Stops logging, and then the journal. No thread may wait in the store. Frees the log in every
- * case. Returns the status of the last write. NULL is fine. */
+/* Stops logging, and then the journal. The caller ensures that no thread waits in a call of the
+ * store. Frees the log in every case. Returns the status of the last write. NULL is fine. */
 RP_NODISCARD rp_status rp_store_log_stop(rp_store_log *log, rp_error *err);
 
 /* True if changes without chunks must wait because of the backlog (rp_journal_is_behind()). In
- * this case on_safe is called when the backlog is shorter. Any thread may call it, and may hold
- * any lock below rank 44. */
+ * this case on_safe is called when the backlog is shorter. Any thread may call this function,
+ * and may hold any lock below rank 44 (util/mutex.h). */
 bool rp_store_log_is_behind(rp_store_log *log);
 /* Returns the journal of the log, which is valid as long as the log. */
 rp_journal *rp_store_log_journal(rp_store_log *log);

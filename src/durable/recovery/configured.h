@@ -24,17 +24,17 @@ typedef struct rp_configured {
 } rp_configured;
 
 /* Records the configuration of all tables of the store. The store must not be in use yet.
- * RP_NO_RESOURCE. */
+ * Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_configured_read(rp_configured *c, const rp_allocator *alloc,
                                           rp_store *store, rp_error *err);
 void rp_configured_free(rp_configured *c);
 
-/* Compares the selectors of the tables with the configuration. RP_PRECONDITION if they differ
- * for a table; the text names both selectors. Changes nothing. */
+/* Compares the selectors of the tables with the configuration. If they differ for a table,
+ * returns RP_PRECONDITION; the error text names both selectors. Changes nothing. */
 RP_NODISCARD rp_status rp_configured_compare(const rp_configured *c, rp_store *store,
                                              rp_error *err);
 /* Gives the tables their configured selectors, raises max_size to the configured one, and
- * creates tables that the redo has dropped. Sets `*changed` if it changed a table.
+ * creates tables that the redo has dropped. Sets `*changed` if it changed a table. Returns
  * RP_PRECONDITION if an item has a priority that the new selectors do not accept. */
 RP_NODISCARD rp_status rp_configured_apply(rp_configured *c, rp_store *store, bool *changed,
                                            rp_error *err);

@@ -49,23 +49,23 @@ typedef struct rp_recovery {
     rp_chunk_index chunks; /* all chunks that were loaded */
     rp_catalogue catalogue;
     uint64_t checkpoint;              /* number of the loaded checkpoint; 0: none */
-    rp_manifest_rollouts rollouts_at; /* the record about rollouts in its manifest */
+    rp_manifest_rollouts rollouts_at; /* the record ROLLOUTS of its manifest */
     rp_rollouts_found rollouts;       /* the loaded rollouts, which are in the store */
     /* `last_number` is the highest number of any checkpoint in the directory, `lsn` the LSN of
      * the loaded checkpoint, and `next_segment` the number of the first new segment. */
     uint64_t last_number, lsn, next_segment;
-    bool has_journal; /* journal files exist */
-    uint64_t dropped;
+    bool has_journal;  /* journal files exist */
+    uint64_t dropped;  /* with `salvage`: how many items or whole blocks were lost */
     uint64_t *damaged; /* with `salvage`: numbers of the damaged segments, ascending */
     size_t damaged_count, damaged_capacity;
     /* private */
-    size_t reported;
+    size_t reported; /* number of texts reported by rp_recovery_report() */
 } rp_recovery;
 
 /* Steps 1 to 3. On success the caller may take `segments`, `tier`, `damaged` and `catalogue`,
- * if it replaces them by NULL and an empty catalogue. rp_recovery_deinit() releases everything
- * else, and must be called after a failure too. RP_CORRUPT, RP_PRECONDITION, RP_NO_RESOURCE,
- * RP_UNAVAILABLE. */
+ * if it replaces them with NULL and an empty catalogue. rp_recovery_deinit() releases
+ * everything else, and must be called after a failure too. Errors: RP_CORRUPT, RP_PRECONDITION,
+ * RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_recover(rp_recovery *r, rp_error *err);
 /* Step 4, after the redo of the journal. Also fills the catalogue. */
 RP_NODISCARD rp_status rp_recovery_settle(rp_recovery *r, rp_error *err);
@@ -77,13 +77,14 @@ void rp_recovery_report(rp_recovery *r, const char *format, ...) RP_PRINTF(2, 3)
 /* A checkpoint that is being loaded. */
 typedef struct rp_loading rp_loading;
 
-/* Starts to load the checkpoint with the manifest `m`. Borrows `r` and `m`. RP_NO_RESOURCE. */
+/* Starts to load the checkpoint with the manifest `m`. Borrows `r` and `m`. Errors:
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_loading_new(rp_recovery *r, const rp_manifest *m, rp_loading **out,
                                       rp_error *err);
 void rp_loading_free(rp_loading *l); /* NULL is fine */
 /* Step 2. Does not change the store. */
 RP_NODISCARD rp_status rp_loading_read(rp_loading *l, rp_error *err);
-/* Step 3. After a failure some tables may have been filled, so no other checkpoint can be
+/* Step 3. If the call fails, some tables are possibly filled, so no other checkpoint can be
  * tried. */
 RP_NODISCARD rp_status rp_loading_restore(rp_loading *l, rp_error *err);
 

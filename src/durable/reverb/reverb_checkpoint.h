@@ -7,10 +7,10 @@
  *                 items.tfrecord    PrioritizedItem, grouped by table, oldest first
  *                 DONE              empty; written last
  *
- * Each .tfrecord file has TFRecord framing (tfrecord.h), and may be compressed as one zlib
- * stream. Files are read and written sequentially. Besides the items and chunks of the store,
- * memory holds one record and about 40 bytes for each item. The reader does not trust the
- * files.
+ * Each .tfrecord file has TFRecord framing (tfrecord.h), and can be compressed as one zlib
+ * stream. Files are read and written sequentially. In addition to the items and chunks of the
+ * store, memory holds one record of the file, and about 40 bytes for each item. Reading
+ * malicious files is safe.
  *
  * The format of dm-reverb has no fields for the following, so they are lost in an export:
  * max_bytes, soft_limit, whether inserts or samples are paused, extensions, the order of equal
@@ -22,7 +22,7 @@
 #include "durable/checkpoint/progress.h"
 #include "store/store.h"
 
-/* Zero-initialise it; all fields have defaults. */
+/* The caller zero-initialises the struct; every field has a default for 0. */
 typedef struct rp_reverb_options {
     size_t max_record;  /* size of the largest accepted record, in bytes; 0: 1 GiB */
     uint64_t max_bytes; /* largest size of an uncompressed file; 0: no limit */
@@ -48,7 +48,7 @@ typedef struct rp_reverb_report {
  * `options` and `report` may be NULL. On failure the tables of the store are unchanged, and
  * created tables are dropped.
  *
- * RP_NOT_FOUND (there is no checkpoint), RP_CORRUPT (names file, record and reason),
+ * Errors: RP_NOT_FOUND (there is no checkpoint), RP_CORRUPT (names file, record and reason),
  * RP_PRECONDITION (a table is not new, or has other selectors), RP_NO_RESOURCE,
  * RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_reverb_load(rp_files *files, rp_store *store,
@@ -60,9 +60,9 @@ RP_NODISCARD rp_status rp_reverb_load(rp_files *files, rp_store *store,
  * dm-reverb cannot read are encoded again. All chunks must be in memory. On failure, the files
  * are removed and an empty folder stays.
  *
- * RP_EXISTS (the folder exists), RP_PRECONDITION (another snapshot of one of the tables is in
- * progress (table/snapshot/cut.h); the store has a disk tier; two different chunks have the
- * same key), RP_UNIMPLEMENTED (a chunk that the format cannot express), RP_NO_RESOURCE,
+ * Errors: RP_EXISTS (the folder exists), RP_PRECONDITION (another snapshot of one of the tables
+ * is in progress (table/snapshot/cut.h); the store has a disk tier; two different chunks have
+ * the same key), RP_UNIMPLEMENTED (a chunk that the format cannot express), RP_NO_RESOURCE,
  * RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_reverb_save(rp_files *files, rp_store *store,
                                       const rp_reverb_options *options,
@@ -73,11 +73,12 @@ enum { RP_REVERB_PATH_BYTES = 288, RP_REVERB_MAX_RECORD = 1 << 30 };
 /* Writes the path of the file `name` in `folder`. Returns `out`. */
 char *rp_reverb_path(char out[RP_REVERB_PATH_BYTES], const char *folder, const char *name);
 
-/* A list of chunks in the order in which they were added, with look-up by key. One thread. */
+/* A list of chunks in the order in which they were added, with look-up by key. Only one thread
+ * may use it. */
 typedef struct rp_reverb_chunks rp_reverb_chunks;
 RP_NODISCARD rp_status rp_reverb_chunks_new(const rp_allocator *alloc, rp_reverb_chunks **out);
 void rp_reverb_chunks_free(rp_reverb_chunks *index); /* NULL is fine */
-/* If the list has no chunk with the key of `chunk`, adds `chunk` with a new reference.
+/* If the list has no chunk with the key of `chunk`, adds `chunk` with a new reference. Errors:
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_reverb_chunks_add(rp_reverb_chunks *index, rp_chunk *chunk);
 /* Returns the chunk with a key, borrowed from the list, or NULL. */

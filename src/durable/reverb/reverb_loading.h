@@ -19,13 +19,13 @@
 typedef struct rp_reverb_loaded_item {
     uint64_t key;
     double priority;
-    rp_trajectory *trajectory; /* B3 */
+    rp_trajectory *trajectory; /* owned (invariant B3) */
     int64_t inserted_at_ns;
     int32_t times_sampled;
 } rp_reverb_loaded_item;
 
 typedef struct rp_reverb_loaded_table {
-    rp_reverb_table header; /* its name and signature are not valid; they are copied below */
+    rp_reverb_table header; /* `name` and `signature` below replace those of this struct */
     char name[RP_WIRE_MAX_NAME_BYTES + 1];
     rp_signature *signature;
     rp_reverb_loaded_item *items;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Codecs for the messages of a dm-reverb checkpoint (proto/reverb/checkpoint.proto), including
- * the old forms of items and chunks. Pure functions over bytes. Results borrow from the
- * bytes. */
+ * the old forms of items and chunks (before 2021). The decoders are pure functions, and their
+ * results borrow from the bytes that were read. */
 #ifndef RP_DURABLE_REVERB_REVERB_WIRE_H
 #define RP_DURABLE_REVERB_REVERB_WIRE_H
 
@@ -24,8 +24,8 @@ typedef struct rp_reverb_table {
     size_t old_items; /* number of items inside the message itself (old form) */
 } rp_reverb_table;
 
-/* Reads the message. RP_CORRUPT (malformed; no name; an unknown sampler or remover; a negative
- * count). */
+/* Reads the message. Errors: RP_CORRUPT (malformed; no name; an unknown sampler or remover; a
+ * negative count). */
 RP_NODISCARD rp_status rp_reverb_table_read(const uint8_t *data, size_t size,
                                             rp_reverb_table *out, rp_error *err);
 /* Finds the next item in a PriorityTableCheckpoint, over whose bytes `reader` was opened.
@@ -43,14 +43,14 @@ typedef enum rp_reverb_form {
     RP_REVERB_BOTH = 3,
 } rp_reverb_form;
 
-/* The old form of a trajectory: `length` rows of every column of consecutive chunks, from row
- * `offset` of the first chunk on. */
+/* The old form of a trajectory: `length` rows of every column. The rows begin at row `offset`
+ * of the first chunk, and continue in the following chunks. */
 typedef struct rp_reverb_span {
     int32_t offset, length;
     size_t key_count; /* number of keys of chunks, in field 3 */
 } rp_reverb_span;
 
-/* Determines the form of an item. For the old form, fills in `span`. RP_CORRUPT. */
+/* Determines the form of an item. For the old form, fills in `span`. Errors: RP_CORRUPT. */
 RP_NODISCARD rp_status rp_reverb_item_form(const uint8_t *data, size_t size,
                                            rp_reverb_form *form, rp_reverb_span *span,
                                            rp_error *err);
@@ -68,7 +68,7 @@ typedef struct rp_reverb_item {
 /* Appends a PrioritizedItem. */
 void rp_reverb_item_write(rp_buf *out, const char *table, const rp_reverb_item *item);
 
-/* Determines the form of a chunk. RP_CORRUPT. */
+/* Determines the form of a chunk. Errors: RP_CORRUPT. */
 RP_NODISCARD rp_status rp_reverb_chunk_form(const uint8_t *data, size_t size,
                                             rp_reverb_form *form, rp_error *err);
 /* Converts a ChunkData of the old form to the new form, and appends it. */
@@ -76,7 +76,7 @@ void rp_reverb_chunk_modernise(rp_buf *out, const uint8_t *data, size_t size);
 
 /* Makes a chunk that dm-reverb can read. If dm-reverb can read the codec of `chunk`, `*out` is
  * a reference to `chunk`. Otherwise it is a new chunk with the same rows. Returns owned.
- * `decoder` is scratch. RP_UNIMPLEMENTED (columns of different lengths), RP_CORRUPT,
+ * `decoder` is scratch. Errors: RP_UNIMPLEMENTED (columns of different lengths), RP_CORRUPT,
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_reverb_chunk_for(const rp_allocator *alloc, rp_decoder *decoder,
                                            rp_chunk *chunk, rp_chunk **out, rp_error *err);

@@ -28,8 +28,8 @@ RP_NODISCARD bool rp_tfrecord_check_data(const void *data, size_t size,
  * rp_inflate_options.is_plain. */
 bool rp_tfrecord_is_plain(const uint8_t *first, size_t size);
 
-/* Reads the records of a stream, one at a time, into a buffer. The buffer grows with the bytes
- * that were read, and not with the length that a record announces. */
+/* Reads the records of a stream, one at a time, into a buffer. The buffer grows as bytes are
+ * read. So a false length in the head of a record does not make the reader allocate memory. */
 typedef struct rp_tfrecord_reader {
     rp_byte_source source; /* borrowed */
     size_t max_record;     /* bytes of the largest accepted record */
@@ -43,9 +43,8 @@ void rp_tfrecord_reader_init(rp_tfrecord_reader *r, const rp_allocator *alloc,
 void rp_tfrecord_reader_deinit(rp_tfrecord_reader *r);
 
 /* Reads the next record. `*data` is valid until the next call, and NULL at the end of the
- * stream. The error text does not name the file. RP_CORRUPT (a truncated record or a wrong
- * checksum), RP_NO_RESOURCE (larger than max_record; memory), and the statuses of the
- * source. */
+ * stream. The error text does not name the file. Errors: RP_CORRUPT (a truncated record or a
+ * wrong checksum), RP_NO_RESOURCE (larger than max_record; memory), and those of the source. */
 RP_NODISCARD rp_status rp_tfrecord_next(rp_tfrecord_reader *r, const uint8_t **data,
                                         size_t *size, rp_error *err);
 

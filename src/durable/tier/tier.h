@@ -1,44 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk tier: if the chunks of a store have more than max_memory bytes, it keeps the bytes
- * of some of them only in segments on disk until they are sampled.
+/* The disk tier: if the chunks of a store have more than max_memory bytes, the tier keeps the
+ * bytes of some chunks only on disk, in segments (disk/segments.h). When such a chunk is
+ * sampled, the tier reads a copy of it.
  *
  * A chunk of 1 KiB or more has its wire bytes in a separate block. So the bytes can be freed
  * while the chunk, with the types and shapes of its columns, stays in memory. A thread that
  * reads the bytes of a chunk of a table must pin them (rp_chunk_pin()). The thread that writes
- * them to disk for the first time need not, since they are not freed before they are on stable
- * storage. Samples get views: a view is another chunk with the same bytes, and keeps the bytes
- * in memory while it exists.
+ * the bytes to disk for the first time need not pin them, since bytes are not freed before they
+ * are on stable storage. Samples get views: a view is another chunk with the same bytes, and
+ * keeps the bytes in memory while it exists.
  *
  * A chunk is in one of four states:
  *
  *   dirty     in memory, not known to be on stable storage
  *   writing   dirty, and being written by the spiller
  *   clean     in memory and on stable storage: bytes that are not pinned can be freed
- *   spilled   only on disk, for ever: reading it back creates another chunk
+ *   spilled   only on disk. The chunk stays in this state: reading its bytes back creates
+ *             another chunk, which the read cache holds
  *
  * A chunk enters the tier with the first item of any table that refers to it, and leaves with
  * the last such item. The limit for chunks in memory is max_memory less the size of the read
- * cache. An insert that does not fit waits, whatever the policy of the store's own budget is.
- * That budget still counts all bytes, including those on disk. A thread, the spiller, frees
- * chunks, the oldest first. It starts when three quarters of the limit are used and stops at
+ * cache. An insert that does not fit waits until the tier has freed enough bytes, even if the
+ * policy of the store's budget (the limit max_bytes) is to evict items or to fail. The budget
+ * counts all bytes, including those on disk. A thread, the spiller, frees the bytes of chunks,
+ * the oldest first. It starts when more than three quarters of the limit are used and stops at
  * three fifths. If a large insert waits, the spiller starts earlier and goes on until this
- * insert fits. The read cache, an eighth of max_memory, has the chunks that were read back
- * recently.
+ * insert fits. The read cache (by default an eighth of max_memory) has the chunks that were
+ * read back recently.
  *
- * Chunks below 1 KiB count too, but their bytes always stay in memory. If these chunks leave no
- * space for an insert, the policy of the store's budget decides: the insert evicts items from
- * its table, waits, or fails.
+ * The limit also includes data that always stays in memory: items, chunks below 1 KiB, and the
+ * part of every other chunk that is not its wire bytes. All of them count as in the store's
+ * budget (rp_trajectory_cost()). If these alone leave no space for an insert, freeing other
+ * chunks would not help. Only in this case does the policy of the store's budget decide whether
+ * the insert evicts items from its table, waits, or fails.
  *
- * Items and heads of chunks count as in the store's budget (rp_trajectory_cost()). The limit
- * does not include: samples that readers hold; waiting inserts; for each inserting thread,
- * about 1 MiB of chunks and one item that the table has not reported to the tier yet; chunks
- * that no table holds any more and that a segment keeps until they are synced; memory that the
- * allocator keeps after it was freed.
+ * The limit does not include:
+ *
+ *   - samples that readers hold, and waiting inserts;
+ *   - for each inserting thread, one item and about 1 MiB of chunks, as long as the table has
+ *     not reported them to the tier;
+ *   - chunks that no table holds any more and that a segment keeps until they are synced;
+ *   - memory that the allocator keeps after it was freed.
  *
  * If the disk cannot be written, chunks stay in memory, inserts wait when memory is full, and
- * on_event reports the trouble. The spiller retries once a second until a write succeeds, even
- * if memory is not full, so that the trouble ends without an insert. If a record cannot be
- * read, only the call that sampled it fails. */
+ * on_event reports the trouble. Once a second the spiller tries to write again, even if memory
+ * is not full and no insert comes, so that it can report the end of the trouble. If a record
+ * cannot be read, only the call that sampled it fails. */
 #ifndef RP_DURABLE_TIER_TIER_H
 #define RP_DURABLE_TIER_TIER_H
 
@@ -61,23 +68,25 @@ typedef struct rp_tier_options {
     void *ctx;
 } rp_tier_options;
 
-/* Makes a tier and starts its threads. RP_INVALID, RP_PRECONDITION (the store holds chunks or
- * has a tier), RP_NO_RESOURCE. */
+/* Makes a tier and starts its threads. Errors: RP_INVALID, RP_PRECONDITION (the store holds
+ * chunks or has a tier), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_tier_new(const rp_tier_options *options, rp_tier **out,
                                    rp_error *err);
-/* Frees the tier. No thread may use the store any more, and no load may be pending. Afterwards
- * spilled chunks cannot be read. Samples that readers hold stay valid. NULL is fine. */
+/* Frees the tier. The caller ensures that no thread uses the store any more and that no load is
+ * pending. Afterwards spilled chunks cannot be read. Samples that readers hold stay valid. NULL
+ * is fine. */
 void rp_tier_free(rp_tier *tier);
 
 /* For recovery: adds a chunk to the tier before a table holds it. The chunk must have been read
  * from stable storage and have its location (rp_segments_adopt()). So the tier need not write
- * the chunk, and frees its bytes at once if memory is short. RP_NO_RESOURCE. */
+ * the chunk. If the chunks admitted before have filled memory up to the mark at which the
+ * spiller stops, the tier frees the bytes of this chunk at once. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_tier_admit(rp_tier *tier, rp_chunk *chunk);
 
-/* Brings samples into memory. Returns true if this needs no read: the samples are in memory,
- * and on_done is not called. Otherwise load->on_done is called later, when the samples are in
- * memory or a read has failed. Tables call this function for items that are sampled or looked
- * up. */
+/* Brings samples into memory. Returns true if nothing has to be read: then the samples are in
+ * memory already, and on_done is not called. Otherwise returns false, and load->on_done is
+ * called later, when the samples are in memory or a read has failed. Tables call this function
+ * for items that are sampled or looked up. */
 bool rp_tier_start_load(rp_tier *tier, rp_tier_load *load);
 /* Brings samples into memory, and waits for the reads. */
 RP_NODISCARD rp_status rp_tier_load_now(rp_tier *tier, rp_sample *samples, size_t count,

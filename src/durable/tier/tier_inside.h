@@ -20,9 +20,10 @@
  *   S5  a load (rp_tier_job) with queued requests is exactly once in the list that starts at
  *       `first_job`; other loads are not in this list.
  *
- * The lists and the cache have no references to the chunks of their entries. The last table
- * that holds a chunk calls spill.moved before it releases the chunk, and this call removes the
- * entry from its list and from the cache. The entry is freed with the chunk. */
+ * The lists and the cache have no references to the chunks of their entries. When the last
+ * table that holds a chunk is about to release it, the table first calls spill.moved, which
+ * removes the entry of the chunk from its list and from the cache. The entry is freed with the
+ * chunk. */
 #ifndef RP_DURABLE_TIER_TIER_INSIDE_H
 #define RP_DURABLE_TIER_TIER_INSIDE_H
 
@@ -72,7 +73,7 @@ typedef struct rp_tier_chunk {
     rp_want *readers;  /* requests for the chunk, the latest first */
     uint8_t state;     /* rp_tier_state */
     bool held;
-    bool recent; /* it was used since the clock hand of the cache passed it */
+    bool recent; /* the cached chunk was used since the cache last considered to evict it */
 } rp_tier_chunk;
 
 typedef struct rp_tier_list {
@@ -80,13 +81,13 @@ typedef struct rp_tier_list {
 } rp_tier_list;
 
 /* A thread that reads chunks. Each thread has its own condition variable: if several threads
- * wait on one, glibc before 2.41 may lose a wake-up (its bug 25847). */
+ * wait on one, glibc before 2.41 can lose a wake-up (bug 25847 of glibc). */
 typedef struct rp_tier_reader {
     pthread_t thread;
     rp_tier *tier;
     rp_cond cv;
     struct rp_tier_reader *next; /* next in the list of idle threads */
-    bool is_idle;                /* it is in that list; rp_tier.mu guards both */
+    bool is_idle; /* it is in that list. rp_tier.mu guards `next` and `is_idle` */
 } rp_tier_reader;
 
 struct rp_tier {
@@ -109,7 +110,9 @@ struct rp_tier {
     /* The oldest entry is first. A clean entry that is found pinned is moved to the end. */
     rp_tier_list dirty RP_GUARDED_BY(mu);
     rp_tier_list clean RP_GUARDED_BY(mu);
-    rp_tier_list ring RP_GUARDED_BY(mu); /* the cache; the clock hand is at the first entry */
+    rp_tier_list ring RP_GUARDED_BY(mu); /* the cache: the first entry is the next one that
+                                            the cache (a clock, or second-chance, cache)
+                                            considers to evict */
     uint64_t resident RP_GUARDED_BY(mu);
     uint64_t spilled RP_GUARDED_BY(mu);
     uint64_t cached RP_GUARDED_BY(mu);

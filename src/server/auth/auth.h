@@ -29,14 +29,14 @@ typedef struct rp_auth_source {
 } rp_auth_source;
 
 /* Parses the sources and makes an rp_auth, which the caller owns. If there are neither tokens
- * nor certificates, every peer has the role admin. RP_INVALID, with a text that names line and
- * column; a file without an entry is RP_INVALID, too. RP_NO_RESOURCE. */
+ * nor certificates, every peer has the role admin. Errors: RP_INVALID (the text is malformed or
+ * has no entry; the error text names the line and column), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_auth_new(const rp_allocator *alloc, const rp_auth_source *source,
                                    rp_auth **out, rp_error *err);
 
 /* As rp_auth_new(), with the tokens in the file `path`. If `path` is NULL, there are no tokens.
- * Further errors: RP_NOT_FOUND, RP_DENIED (the file may not be read), RP_UNAVAILABLE (an error
- * while reading). */
+ * Further errors: RP_NOT_FOUND, RP_DENIED (the process has no permission to read the file),
+ * RP_UNAVAILABLE (an error while reading). */
 RP_NODISCARD rp_status rp_auth_load(const rp_allocator *alloc, const char *path,
                                     bool certificates, rp_auth **out, rp_error *err);
 
@@ -63,9 +63,9 @@ typedef struct rp_principal {
 
 /* Finds the identity and role of a peer. If the peer has sent no credentials, returns RP_OK
  * with the role none in `*out`. If the credentials are wrong, returns RP_UNAUTHENTICATED with
- * the role none. A wrong token is an error even if the certificate is accepted. If both are
- * accepted, the higher role counts. The time that the check takes does not depend on which
- * entry matches, or whether one does. */
+ * the role none. A wrong token is an error even if the certificate is accepted. If token and
+ * certificate are accepted, the higher role counts. The duration of the check does not depend
+ * on which entry matches, or whether any entry matches. */
 RP_NODISCARD rp_status rp_auth_check(const rp_auth *auth, const rp_credentials *shown,
                                      rp_principal *out, rp_error *err);
 

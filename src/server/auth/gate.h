@@ -6,17 +6,18 @@
  * limits guessing: an address may send 10 wrong tokens at once and one more every 6 s. If an
  * address sends more, its calls are refused without a check until enough time has passed. Of an
  * IPv6 address only the first 64 bits count. The gate remembers at most 1,024 guessers,
- * addresses that sent wrong tokens. When it has no room, a new guesser replaces the one whose
- * wait ends first.
+ * addresses that sent wrong tokens. The table of guessers is divided into sets of eight, and a
+ * hash of the address selects the set. When a set is full, a new guesser replaces the one in
+ * the set whose wait ends first.
  *
- * A connection remembers the last credentials that were accepted on it (rp_gate_memo). Sending
- * them again is no guess, so such a call is not refused because of wrong tokens from the same
- * address. After a reload, the new rp_auth checks the remembered credentials, and the
- * connection forgets them if they are no longer valid.
+ * A connection remembers the last credentials that were accepted on it (rp_gate_memo). A call
+ * with remembered credentials is no guess, so it is not refused because of wrong tokens from
+ * the same address. After a reload, the new rp_auth checks the remembered credentials again
+ * when the peer sends them. If they are no longer valid, the connection forgets them.
  *
- * Any thread may call these functions. The gate has one lock (rank 75). If the memo of the
- * connection has no result by the current rp_auth, a check takes this lock, and holds it while
- * it looks up the guesser. */
+ * Any thread may call these functions. The gate has one lock (RP_RANK_GATE, util/mutex.h). A
+ * check takes this lock only if the connection's memo has no result of the current rp_auth for
+ * the credentials. It holds the lock while it looks up the guesser. */
 #ifndef RP_SERVER_AUTH_GATE_H
 #define RP_SERVER_AUTH_GATE_H
 
@@ -33,7 +34,7 @@ enum {
 };
 
 /* Makes a gate, which the caller owns. Takes the caller's reference to `auth`, even on failure.
- * RP_NO_RESOURCE. */
+ * Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_gate_new(const rp_allocator *alloc, rp_auth *auth, rp_gate **out);
 void rp_gate_free(rp_gate *gate); /* NULL is fine */
 
@@ -43,7 +44,8 @@ void rp_gate_reload(rp_gate *gate, rp_auth *auth);
 
 /* Credentials that were accepted on a connection. */
 typedef struct rp_gate_accepted {
-    uint64_t generation; /* generation of the rp_auth that accepted them last; 0: empty */
+    uint64_t generation; /* generation of the rp_auth that accepted them last (each reload
+                            raises the generation by 1); 0: the entry is empty */
     uint8_t digest[32];  /* SHA-256 of the credentials */
     rp_principal who;    /* their identity and role by that rp_auth */
 } rp_gate_accepted;
@@ -75,10 +77,10 @@ RP_NODISCARD rp_status rp_gate_check(rp_gate *gate, const rp_credentials *shown,
                                      rp_error *err);
 
 /* Returns a keyed hash of the address in "1.2.3.4:80", "[::1]:80" or "unix:/path", never 0. Of
- * an IPv6 address only the first 64 bits count. Any thread. */
+ * an IPv6 address only the first 64 bits count. Any thread may call it. */
 uint64_t rp_gate_peer(const rp_gate *gate, const char *peer);
 /* Returns a keyed hash of an address (NULL: unknown) and the name of a principal, never 0. Any
- * thread. */
+ * thread may call it. */
 uint64_t rp_gate_client(const rp_gate *gate, const char *peer, const char *name);
 
 #endif

@@ -14,7 +14,7 @@ typedef enum rp_role {
     RP_ROLE_ADMIN = 3, /* reset, checkpoint; create, drop and change tables and rollouts */
 } rp_role;
 
-/* Returns the name of a role: "none", "read", "write" or "admin". Static. */
+/* Returns the name of a role: "none", "read", "write" or "admin". The text is static. */
 const char *rp_role_name(rp_role role);
 
 typedef enum rp_method {
@@ -63,15 +63,15 @@ typedef enum rp_method {
 rp_method rp_method_of(const char *path);
 
 /* Returns the name of the method in metrics and logs, "InsertStream" for example, or "unknown"
- * for RP_METHOD_UNKNOWN. Static. */
+ * for RP_METHOD_UNKNOWN. The text is static. */
 const char *rp_method_name(rp_method method);
 
-/* Returns the role that a method needs. Health and reflection need RP_ROLE_NONE.
- * RP_METHOD_UNKNOWN needs RP_ROLE_ADMIN, as does a method that is missing from the list in
- * method.c. */
+/* Returns the role that a caller of the method needs. The methods of the health and reflection
+ * services need RP_ROLE_NONE. RP_METHOD_UNKNOWN needs RP_ROLE_ADMIN, and so does a method that
+ * is missing from the list in method.c. */
 rp_role rp_method_role(rp_method method);
 
-/* Returns the role that the method of a :path needs. */
+/* Returns the role that a caller of the method with this :path needs. */
 rp_role rp_auth_needed(const char *path);
 
 #endif

@@ -3,7 +3,7 @@
  * token. Such events are cheap for the peer, cost the server work, and are rare in honest use.
  * When the budget is spent, the server ends the connection with GOAWAY(ENHANCE_YOUR_CALM).
  *
- * Each connection has its own rp_abuse, a plain value. */
+ * Each connection has its own rp_abuse. */
 #ifndef RP_SERVER_BOUNDS_ABUSE_H
 #define RP_SERVER_BOUNDS_ABUSE_H
 
@@ -29,7 +29,8 @@ typedef enum rp_abuse_kind {
     RP_ABUSE_KINDS,
 } rp_abuse_kind;
 
-/* Returns the name of a kind in metrics and logs, "client_reset" for example. Static. */
+/* Returns the name of a kind in metrics and logs, "client_reset" for example. The text is
+ * static. */
 const char *rp_abuse_name(rp_abuse_kind kind);
 
 typedef struct rp_abuse {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A token bucket: allows a burst of events, and a number of events per second in the long run.
  *
- * A bucket is a plain value, and the current time is an argument. A zeroed bucket is full. The
+ * The functions read no clock: the caller passes the current time. A zeroed bucket is full. The
  * bucket stores the time at which it will be full again. Spending a token adds token_ns to that
  * time. If the time would then be more than burst_ns ahead, the bucket has no token. */
 #ifndef RP_SERVER_BOUNDS_BUCKET_H

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decides whether a client's reset of a call is free, that is, not charged to the abuse budget
- * (abuse.h). A reset is free if the call's deadline (grpc-timeout) may have passed, since a
- * client resets such a call.
+ * (abuse.h). When the deadline of a call (grpc-timeout) passes, a correct client resets the
+ * call. So a reset is free if, by the client's clock, the deadline may have passed.
  *
- * Both sides of a call watch its deadline. A busy event loop of the server may read the
- * client's reset before it has ended the call itself. Such a reset is no abuse.
+ * The server watches the deadline too. But a busy event loop of the server can read the
+ * client's reset before it has ended the call itself.
  *
- * The server does not know exactly when the client's timeout began. The client may have sent
- * the headers at any time since the connection was last read, so the server computes the
- * deadline from the time of that read. Also, the timeout in the headers may be longer than the
- * client's own, because clients round it up (gRPC by at most 1 %), and clocks are not exact. So
- * a reset is also free up to 5 ms and a 64th of the timeout before the computed deadline.
+ * The server does not know exactly when the client's timeout began. The server finds the call's
+ * headers when it reads from the connection. The client can have sent them at any time since
+ * the read before that one. So the server computes the deadline from the time of that earlier
+ * read. Also, the timeout in the headers can be longer than the client's own timeout, because
+ * clients round it up (gRPC by at most 1 %), and clocks are not exact. So a reset is also free
+ * up to 5 ms and a 64th of the timeout before the computed deadline.
  *
  * A client gains nothing by sending tiny timeouts. Without the resets, the server would end
- * these calls in its next turn and charge nothing. The limit on open calls bounds the number of
- * such calls in a turn, and the number of free resets in a turn has the same bound.
+ * these calls in the next turn (iteration) of its event loop and charge nothing. The limit on
+ * open calls bounds the number of calls in a turn, and the number of free resets in a turn has
+ * the same bound.
  *
- * rp_expiries is a plain value, and the time is an argument. */
+ * The functions read no clock: the caller passes the time. */
 #ifndef RP_SERVER_BOUNDS_EXPIRY_H
 #define RP_SERVER_BOUNDS_EXPIRY_H
 
@@ -30,10 +32,10 @@ typedef struct rp_expiries {
     size_t count;    /* free resets in that turn */
 } rp_expiries;
 
-/* Returns the earliest time at which the deadline of a call may have passed for its client.
- * `heard_ns` (not negative) is the time of the last read of the connection before the call's
- * headers. If `timeout_ns` is negative, the call has no deadline, and the result is INT64_MAX.
- */
+/* Returns the earliest time at which the deadline of a call may have passed by the client's
+ * clock. `heard_ns` (not negative) is the time of the last read of the connection before the
+ * call's headers. If `timeout_ns` is negative, the call has no deadline, and the result is
+ * INT64_MAX. */
 static inline int64_t rp_expiry_ns(int64_t heard_ns, int64_t timeout_ns)
 {
     const int64_t slack_ns = 5000000 + timeout_ns / 64;

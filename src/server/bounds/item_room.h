@@ -25,13 +25,13 @@ typedef struct rp_item_room {
 
 void rp_item_room_deinit(rp_item_room *room, const rp_allocator *alloc);
 
-/* Reads an item of at most `most_columns` columns and `most_slices` slices into the arrays. In
- * all else it does the same as rp_wire_item_read(). */
+/* Reads an item of at most `most_columns` columns and `most_slices` slices into the arrays.
+ * Otherwise the function does the same as rp_wire_item_read(). */
 RP_NODISCARD rp_status rp_item_room_read(rp_item_room *room, const rp_allocator *alloc,
                                          rp_bytes data, size_t most_columns, size_t most_slices,
                                          rp_wire_item *item, rp_error *err);
 
-/* Makes `keys` at least `count` elements long. RP_NO_RESOURCE. */
+/* Makes `keys` at least `count` elements long. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_item_room_keys(rp_item_room *room, const rp_allocator *alloc,
                                          size_t count);
 

@@ -3,26 +3,28 @@
  * of a side of the budget: bytes that peers send, or bytes that are sent to peers
  * (core/queue_budget.h).
  *
- * Peers that stop sending or reading may fill a side for a long time. So a side lends bytes
+ * Peers that stop sending or reading can fill a side for a long time. So a side lends bytes
  * beyond its limit to connections that have no room within the limit. The rules are:
  *   T1  there are two pools: one of `lent_bytes` for loans of any size, and one of lent_bytes /
  *       8 for small loans, which are no larger than lent_bytes / 8. A loan is made or grows if
- *       its pool has enough bytes left. Besides, the pool for any size may have one loan of
- *       more than `lent_bytes` while it has no other. T4 is another way to grow;
+ *       its pool has enough bytes left. While the pool for any size has no other loan, it can
+ *       make one loan of more than `lent_bytes`. By T4 a loan can also grow beyond its pool;
  *   T2  connections wait in a queue. The next loan of a pool goes to the connection that has
- *       waited longest of those that may use the pool. To compare waits, each is divided by the
- *       time that the loan may take (T3). Until the pool has enough bytes for that connection,
- *       no other connection gets a loan from the pool, even if a smaller loan would fit. In the
- *       pool for small loans, a connection waits only for small loans;
+ *       waited longest of those that may use the pool. To compare two waits, each wait is
+ *       divided by the time that its loan may take (T3), so a loan that takes a short time
+ *       waits a short time. Until the pool has enough bytes for that connection, no other
+ *       connection gets a loan from the pool, even if a smaller loan would fit. The pool for
+ *       small loans considers only connections that wait for a small loan;
  *   T3  a connection keeps its loan as long as its peer moves the bytes (sends or reads them,
- *       by side) fast enough. During the first 64th of `longest_ns` the peer need not move any
- *       bytes. After that it has a 16th of `longest_ns` plus a second for each MiB of the loan,
- *       but at most the rest of `longest_ns`. When some fraction of this time has passed, the
- *       peer must have moved at least the same fraction of the bytes. These times begin when
- *       the peer has bytes to move. Whatever the pace, a loan may last at most `longest_ns`
- *       from when it was made. A connection that breaks these rules is closed while another
- *       connection waits in the queue for the lent bytes, or waits for its own loan to grow.
- *       Otherwise it may continue;
+ *       by side) fast enough. The time of a loan begins when the peer has bytes to move, and
+ *       has two parts. In the first part the peer need not move any bytes; this part is a 64th
+ *       of `longest_ns`, but at least 250 ms. The second part is a 16th of `longest_ns` plus a
+ *       second for each MiB of the loan, but at most the rest of `longest_ns`. When some
+ *       fraction of the second part has passed, the peer must have moved at least the same
+ *       fraction of the bytes. Whatever the pace, a loan may last at most `longest_ns` from
+ *       when it was made. A connection that breaks these rules is closed if another connection
+ *       waits in the queue for the lent bytes, or waits for its own loan to grow. If no other
+ *       connection waits, it may continue;
  *   T4  one loan at a time may grow beyond its pool, up to `lent_bytes`. It is the loan that
  *       has waited longest to grow. So loans that must grow cannot block each other: the
  *       connection with this loan completes it or is closed by T3, and then the next loan may
@@ -36,7 +38,8 @@
  * For example, let `longest_ns` be 30 s. Then a peer that stops blocks a loan for about half a
  * second, and a peer that moves 1 MiB/s keeps its loan for up to 30 s.
  *
- * Each rp_loan belongs to one thread. The time is an argument. */
+ * Each rp_loan belongs to one thread. The functions read no clock: the caller passes the time.
+ */
 #ifndef RP_SERVER_BOUNDS_LOANS_H
 #define RP_SERVER_BOUNDS_LOANS_H
 
@@ -46,7 +49,7 @@
 
 typedef struct rp_loan rp_loan;
 
-/* T1. A small loan may come from either pool. */
+/* T1. A small loan can come from either pool. */
 typedef enum rp_loan_pool {
     RP_LOAN_ANY,
     RP_LOAN_SMALL,
@@ -58,7 +61,7 @@ struct rp_loan {
     size_t bytes;             /* size of the loan, or the size that the connection waits for */
     bool is_made, is_waiting; /* at most one of them is set */
     bool is_growing;          /* the loan is made, and waits to grow */
-    rp_loan_pool pool;        /* of the loan */
+    rp_loan_pool pool;        /* the pool of the loan, if is_made */
     int64_t since_ns;         /* when the loan was made, or the wait began */
     int64_t paced_ns;         /* time since which the peer has had bytes to move */
     int64_t seen_ns;          /* when rp_loan_ask() was last called */
@@ -71,14 +74,14 @@ typedef struct rp_loan_list {
     rp_loan *first, *last;
 } rp_loan_list;
 
-/* The loans of one side, and the connections that wait for a loan. Any thread. */
+/* The loans of one side, and the connections that wait for a loan. Any thread may use it. */
 typedef struct rp_loans {
     rp_mutex lock;                            /* rank RP_RANK_LOANS */
     rp_loan_list line RP_GUARDED_BY(lock);    /* the queue of T2 */
     rp_loan_list growing RP_GUARDED_BY(lock); /* loans that wait to grow */
     const rp_loan *past RP_GUARDED_BY(lock);  /* T4: the loan beyond its pool; NULL: none */
     /* For each pool, the loan that was next when the queue was last searched; NULL: not known.
-     * It saves most searches: another loan that has waited less than this one must wait. */
+     * A loan that has waited less than this one must wait, so most calls need no search. */
     const rp_loan *ahead[RP_LOAN_POOLS] RP_GUARDED_BY(lock);
     size_t lent[RP_LOAN_POOLS] RP_GUARDED_BY(lock); /* bytes of the loans of each pool */
 } rp_loans;
@@ -91,9 +94,10 @@ typedef struct rp_loan_terms {
 void rp_loans_init(rp_loans *loans);
 void rp_loans_deinit(rp_loans *loans);
 
-/* Asks for a loan of `bytes` (>= 1), or for a smaller loan to grow to `bytes`. Returns false if
- * the connection has to wait. Then the caller must ask again at least 20 times a second, or
- * call rp_loan_end(). `moved` is the number of bytes that the peer has moved so far. */
+/* Asks for a loan of `bytes` (>= 1). If the connection already has a smaller loan, asks that
+ * the loan grow to `bytes`. Returns false if the connection has to wait. While it waits, the
+ * caller must ask again at least 20 times a second, or call rp_loan_end(). `moved` is the
+ * number of bytes that the peer has moved so far. */
 RP_NODISCARD bool rp_loan_ask(rp_loans *loans, rp_loan *loan, size_t bytes,
                               const rp_loan_terms *terms, uint64_t moved, int64_t now_ns);
 /* Returns a part of a loan, so that the loan is at most `bytes` (>= 1). */

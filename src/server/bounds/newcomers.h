@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The places for connections, and the newcomers: connections without an accepted call. A place
- * is the right of a connection to be open; their number is limited. A call is accepted when the
- * credentials of the peer allow it.
+ * is the right of a connection to be open; the number of places is limited. A call is accepted
+ * when the credentials of the peer allow it.
  *
- * A peer without credentials can open connections and keep them open. So that such connections
- * do not keep others out, a newcomer may be closed for a new connection: if no place is free,
- * the new connection takes the place of the oldest newcomer. RP_NEW_PLACES of the places are
- * for newcomers only. So there is always a newcomer to close, and a new connection is possible
- * even when all other places are taken.
+ * A peer without credentials can open connections and keep them open. These connections must
+ * not keep others out. So if no place is free, a new connection takes the place of the oldest
+ * newcomer, which is closed. RP_NEW_PLACES of the places are for newcomers only. So there is
+ * always a newcomer to close, and a new connection is possible even when all other places are
+ * taken.
  *
  * Each worker has a list of its newcomers, oldest first. The thread that accepts connections
- * chooses the worker with the oldest newcomer, makes a claim to a place there, and sends the
- * new connection to that worker. When the new connection arrives, the worker closes its oldest
- * newcomer. A claim may also be to the place of a newcomer that is still on its way to the
- * worker. That newcomer arrives first, since connections arrive in the order in which they were
- * sent. So the server need not refuse connections of a burst while a worker is busy.
+ * chooses the worker with the oldest newcomer, counts a claim to the place of that newcomer,
+ * and sends the new connection to the worker. When the new connection arrives, the worker
+ * closes its oldest newcomer. A claim can also be to the place of a newcomer that is still on
+ * its way to the worker. That newcomer arrives before the new connection, since connections
+ * arrive in the order in which they were sent. So the server need not refuse connections of a
+ * burst while a worker is busy.
  *
  * A connection whose TLS handshake is queued (core/handshakes.h) is not in the list, since it
  * would lose its place before its turn. If its handshake becomes late, because too many newer
@@ -38,8 +39,8 @@ enum {
     RP_NEW_PLACES = 64, /* places for newcomers only */
     RP_NEW_CALLS = 8,   /* calls of a newcomer that may be open at once */
     /* How many more connections than places may be open while old ones are being closed. The
-     * accepting loop needs four turns to accept so many. The loops that close the old
-     * connections may be late by these turns. */
+     * accepting event loop accepts so many in four turns (iterations). So the loops that close
+     * the old connections may be late by four of its turns. */
     RP_CHANGING_PLACES = 256,
 };
 
@@ -47,9 +48,10 @@ enum {
 
 /* How many connections may be open. */
 typedef struct rp_places {
-    size_t accepted; /* places for connections that have had an accepted call */
-    size_t all;      /* all places; if they are taken, a new connection closes a newcomer */
-    size_t most;     /* `all`, and the connections that are being closed */
+    size_t accepted;        /* places for connections that have had an accepted call */
+    size_t all;             /* all places; if they are taken, a newcomer is closed for each new
+                               connection */
+    size_t most;            /* `all`, and the connections that are being closed */
     bool is_by_descriptors; /* there are fewer descriptors than the limit `connections` */
 } rp_places;
 
@@ -69,8 +71,8 @@ struct rp_newcomer {
  * relaxed, since no other memory depends on them. */
 typedef struct rp_newcomers {
     rp_newcomer *first, *last;
-    atomic_size_t count;           /* W1 */
-    atomic_int_fast64_t oldest_ns; /* W1 */
+    atomic_size_t count;           /* invariant W1 */
+    atomic_int_fast64_t oldest_ns; /* invariant W1 */
     atomic_size_t coming;          /* connections on their way to the worker */
     atomic_size_t claims; /* how many of these `coming` ones take the place of a newcomer */
 } rp_newcomers;
@@ -83,10 +85,10 @@ void rp_newcomers_leave(rp_newcomers *newcomers, rp_newcomer *newcomer);
 
 /* Returns the time at which the oldest newcomer was added. Returns RP_NEWCOMER_COMING if all
  * newcomers are still on their way. Returns INT64_MAX if there are as many claims as newcomers
- * in the list and on their way: no place is left to claim. Any thread. */
+ * in the list and on their way: no place is left to claim. Any thread may call it. */
 int64_t rp_newcomers_oldest_ns(rp_newcomers *newcomers);
 /* Counts a connection that is sent to the worker. If `replaces` is true, also counts a claim.
- * Any thread. */
+ * Any thread may call it. */
 void rp_newcomers_send(rp_newcomers *newcomers, bool replaces);
 /* Ends a claim. Returns the oldest newcomer, which stays in the list; NULL if the list is
  * empty. */

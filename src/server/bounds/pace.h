@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures how long a condition has held, and whether a peer sends or reads bytes fast enough.
- * The states are plain values, and the current time is an argument. A stored time of 0 means
+ * The functions read no clock: the caller passes the current time. A stored time of 0 means
  * that the time is not set. */
 #ifndef RP_SERVER_BOUNDS_PACE_H
 #define RP_SERVER_BOUNDS_PACE_H
@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns for how long a condition has held. `is_so` says whether it holds now. `*since_ns` is
- * the time of the first call at which it held. If it does not hold, returns 0 and clears
- * `*since_ns`. */
+/* Returns for how long a condition has held. `is_so` says whether the condition holds now.
+ * `*since_ns` stores the time of the first call since which it has held at every call. If the
+ * condition does not hold, returns 0 and sets `*since_ns` to 0. */
 static inline int64_t rp_lasts_ns(bool is_so, int64_t *since_ns, int64_t now_ns)
 {
     if (!is_so) *since_ns = 0;
@@ -21,9 +21,9 @@ static inline int64_t rp_lasts_ns(bool is_so, int64_t *since_ns, int64_t now_ns)
 
 /* The state of a test whether a peer moves (sends or reads) its bytes fast enough. The test
  * matters while other connections wait for the room that these bytes take. The peer must move
- * all of its bytes within the grace period. So in each window it must move at least bytes *
- * window / grace. Here `bytes` is the lesser of the numbers of its bytes at the beginning and
- * at the end of the window. Zero-initialise it. */
+ * all of its bytes within the grace period. So in each window of time it must move at least
+ * bytes * window / grace. Here `bytes` is the lesser of two numbers: the bytes that it still
+ * had to move at the beginning of the window, and those at the end. Zero-initialise it. */
 typedef struct rp_pace {
     int64_t since_ns; /* beginning of the window; 0: no window has begun */
     uint64_t moved;   /* `moved` at the beginning of the window */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reasons for which the server refuses a call or closes a connection. Metrics and logs use
- * the names below. docs/security.md says which limit causes which refusal. */
+ * the words below. docs/security.md says which limit causes which refusal. */
 #ifndef RP_SERVER_BOUNDS_REFUSAL_H
 #define RP_SERVER_BOUNDS_REFUSAL_H
 
@@ -57,7 +57,7 @@
 typedef enum rp_refusal { RP_REFUSALS(RP_REFUSAL_ENUM) RP_REFUSAL_COUNT } rp_refusal;
 #undef RP_REFUSAL_ENUM
 
-/* Returns the name of a reason, "connections" for example. Static. */
+/* Returns the name of a reason, "connections" for example. The text is static. */
 const char *rp_refusal_name(rp_refusal refusal);
 
 #endif

@@ -33,7 +33,7 @@ typedef struct rp_acceptor_handler {
      * the peer's address. */
     void (*on_connection)(rp_acceptor *acceptor, int fd, const char *peer);
     /* Called when the process or the system has run out of descriptors or memory. The acceptor
-     * pauses and then continues. */
+     * stops accepting for a short time and then continues. */
     void (*on_exhausted)(rp_acceptor *acceptor);
     /* Called for each descriptor of a listener that the loop could not watch. */
     void (*on_failed)(rp_acceptor *acceptor, const rp_listener *listener);
@@ -65,7 +65,8 @@ void rp_acceptor_stop(rp_acceptor *acceptor);
 /* Closes the listeners. Must be called after the loop has ended. */
 void rp_acceptor_deinit(rp_acceptor *acceptor);
 
-/* Returns the port of the first TCP listener, or 0 if there is none. Any thread. */
+/* Returns the port of the first TCP listener, or 0 if there is none. May be called on any
+ * thread. */
 int rp_acceptor_port(const rp_acceptor *acceptor);
 /* Returns whether the acceptor listens on a Unix socket. Must be called before
  * rp_acceptor_stop(). */

@@ -7,7 +7,7 @@
 
 #include "wire/h2/h2.h"
 
-/* The handler of every connection's rp_h2. Its user is the rp_connection. */
+/* The handler of every connection's rp_h2. Its functions get the rp_connection as `user`. */
 extern const rp_h2_handler rp_calls_handler;
 
 #endif

@@ -2,13 +2,15 @@
 /* The queue of Checkpoint calls, by which clients make the server write a checkpoint.
  *
  * If no checkpoint is being written, a call starts one. Calls that arrive while a checkpoint is
- * being written share the next one, because the current one may lack changes that the server
- * has already acknowledged to their clients. So for any number of calls, at most one checkpoint
- * is being written and one is waiting. A few checkpoints may follow each other without a pause.
- * After these, checkpoints start at least checkpoint_spacing_ms apart.
+ * being written share the next one, because the current checkpoint can lack changes that the
+ * server has already acknowledged to these clients. So for any number of calls, at most one
+ * checkpoint is being written and one is waiting. A few checkpoints are allowed to follow each
+ * other without a pause. After these, checkpoints start at least checkpoint_spacing_ms (a limit
+ * of the server) apart.
  *
- * Calls arrive on every worker. The first worker's thread starts the checkpoints and has the
- * timer. rpc/checkpoint_call.c implements the functions below. */
+ * Calls arrive on every worker. The first worker's thread starts the checkpoints and owns the
+ * timer, which delays a checkpoint that must not start yet. rpc/checkpoint_call.c implements
+ * the functions below. */
 #ifndef RP_SERVER_CORE_CHECKPOINT_QUEUE_H
 #define RP_SERVER_CORE_CHECKPOINT_QUEUE_H
 
@@ -29,8 +31,9 @@ typedef struct rp_checkpoint_queue {
     rp_timer timer; /* used by the first worker's thread only */
 } rp_checkpoint_queue;
 
-/* Returns whether a checkpoint may begin now. If true, takes one checkpoint from `bucket`,
- * which limits their rate. Takes the server's lock. Any thread. */
+/* Returns whether a checkpoint is allowed to begin now. If true, takes a token from `bucket`,
+ * the token bucket that limits the rate of checkpoints. Takes the server's lock. Any thread may
+ * call it. */
 RP_NODISCARD bool rp_checkpoint_queue_spend(struct rp_server *server, int64_t now_ns);
 
 /* Must be called once, before the workers start. */

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends the calls of closed connections, a bounded number in each turn of the event loop.
+/* Ends the calls of closed connections, a bounded number in each turn (iteration) of the event
+ * loop.
  *
- * Ending a call withdraws its operation from its table, under the table's lock, and frees the
- * call's memory. A connection may have thousands of calls, and many connections may close at
- * once. So a turn ends at most RP_CLOSING_CALLS calls of closed connections. The next turns end
- * the others, in the order in which the connections were closed.
+ * To end a call, the worker withdraws the call's operation from its table, under the table's
+ * lock, and frees the call's memory. A connection can have thousands of calls, and many
+ * connections can close at once. So a turn ends at most RP_CLOSING_CALLS calls of closed
+ * connections. The next turns end the others, in the order in which the connections were
+ * closed.
  *
- * Until a call of a closed connection has ended, the call's timers and table operations may
- * still invoke its callbacks. The call starts no new draw of samples
- * (rp_connection_may_queue()). Responses that the call sends stay queued in the connection's
- * rp_h2.
+ * Until a call of a closed connection has ended, the call's timers and table operations can
+ * still invoke its callbacks. The call starts no new draw of samples, since
+ * rp_connection_may_queue() returns false. Responses that the call sends stay in the queue of
+ * the connection's rp_h2 and are never written.
  *
  * Invariants:
  *   E1  the timer is armed while the list of closed connections is not empty;
@@ -36,11 +38,12 @@ typedef struct rp_closing {
     rp_closed *first, *last;
     rp_timer timer;
     size_t ended;   /* calls that were ended in this turn */
-    bool is_urgent; /* rp_closing_finish() was called: all calls are ended at once */
+    bool is_urgent; /* rp_closing_finish() was called: rp_closing_add() ends all calls of a
+                       connection at once */
     void (*on_progress)(rp_closed *closed); /* called when some of the connection's calls have
                                                ended, but not all */
     void (*on_done)(rp_closed *closed); /* called when all of the connection's calls have ended;
-                                           may free the connection */
+                                           is allowed to free the connection */
 } rp_closing;
 
 void rp_closing_init(rp_closing *closing, rp_loop *loop, void (*on_progress)(rp_closed *closed),
@@ -50,8 +53,8 @@ void rp_closing_init(rp_closing *closing, rp_loop *loop, void (*on_progress)(rp_
  * empty and this turn may still end that many calls; rp_closing_finish() was called before;
  * there is no memory for the timer. */
 void rp_closing_add(rp_closing *closing, rp_closed *closed, rp_h2 *h2);
-/* Lets the next turn end RP_CLOSING_CALLS calls again. Must be called at the end of each turn
- * of the loop. */
+/* Resets the count `ended`, so that the next turn can end RP_CLOSING_CALLS calls. Must be
+ * called at the end of each turn of the loop. */
 void rp_closing_end_turn(rp_closing *closing);
 /* Ends all calls now. From then on, rp_closing_add() ends the calls of a connection at once. */
 void rp_closing_finish(rp_closing *closing);

@@ -9,8 +9,9 @@
  *   C4  lease is set in the state LEASE only;
  *   C5  counted_bytes[side] is the number of bytes that the budget of queued bytes counts for
  *       the connection on that side;
- *   C6  `newcomer` is in worker->newcomers if the connection is not CLOSED, has no accepted
- *       call (is_accepted), and its TLS handshake is not queued, or is late (handshakes.h). */
+ *   C6  `newcomer` is in worker->newcomers if the connection is not CLOSED and has had no
+ *       accepted call (is_accepted). There is one exception: while its TLS handshake is in a
+ *       queue and not late (handshakes.h), it is not in the list. */
 #ifndef RP_SERVER_CORE_CONNECTION_STATE_H
 #define RP_SERVER_CORE_CONNECTION_STATE_H
 
@@ -70,7 +71,7 @@ struct rp_connection {
     rp_connection *prev_deferring, *next_deferring;
     rp_connection *prev_unread, *next_unread;
     rp_handshake handshake;
-    rp_newcomer newcomer; /* C6 */
+    rp_newcomer newcomer; /* invariant C6 */
     rp_closed closed;
     rp_abuse abuse;
     rp_expiries expiries;     /* resets of expired calls, which do not count as abuse */
@@ -84,7 +85,8 @@ struct rp_connection {
     size_t pinned_bytes;      /* bytes of chunks that its streams keep and no table holds */
     size_t making_bytes;      /* bytes of responses that are being made */
     size_t makers;            /* calls whose response is being made */
-    size_t wanted_bytes; /* if is_starved: bytes that the call with the least need waits for */
+    size_t wanted_bytes; /* if is_starved: the fewest bytes of room for which one of its calls
+                            waits */
     int64_t fed_from_ns; /* calls that wait for room do not continue before this time */
     size_t counted_bytes[RP_QUEUE_SIDES];
     rp_drawn *drawn;   /* counts the items drawn for its calls */
@@ -110,13 +112,12 @@ void rp_connection_refused(rp_connection *connection, rp_refusal why);
  * session is ended with a GOAWAY that gives the reason. */
 RP_NODISCARD bool rp_connection_charge(rp_connection *connection, rp_abuse_kind kind);
 
-/* Returns how many places for connections the server has by the worker's limits (newcomers.h).
- */
+/* Returns how many connections may be open by the worker's copy of the limits (newcomers.h). */
 rp_places rp_worker_places(const rp_worker *worker);
-/* Called when the peer's credentials allow a call of the connection: the call is accepted. From
- * then on the connection is not closed to make a place for a new one (newcomers.h).
- * RP_UNAVAILABLE if too many other connections have had accepted calls. Then `*why` receives
- * the reason. */
+/* Must be called when the peer's credentials allow a call of the connection. Records that the
+ * connection has had an accepted call, so that it is not closed to make a place for a new
+ * connection (newcomers.h). If too many other connections have had accepted calls, returns
+ * RP_UNAVAILABLE, and `*why` receives the reason. */
 RP_NODISCARD rp_status rp_connection_accept(rp_connection *connection, rp_refusal *why,
                                             rp_error *err);
 

@@ -15,12 +15,13 @@ static inline int64_t rp_ms(int64_t milliseconds)
 }
 
 typedef enum rp_connection_verdict {
-    RP_CHECK_FINE,  /* not too slow: check again at *due_ns. The check may have queued a ping */
-    RP_CHECK_NEVER, /* the connection needs no more checks */
-    RP_CHECK_AGAIN, /* the TLS handshake waits in a queue of the server, so the peer is not
-                       judged: check again at *due_ns */
-    RP_CHECK_READ,  /* the connection's first bytes, which show its protocol, have not all
-                       arrived: read, and check again at *due_ns */
+    RP_CHECK_FINE,     /* not too slow: check again at *due_ns. If a ping was due, the check has
+                          queued it */
+    RP_CHECK_NEVER,    /* the connection needs no more checks */
+    RP_CHECK_AGAIN,    /* the TLS handshake waits in a queue of the server, so the peer is not
+                          judged: check again at *due_ns */
+    RP_CHECK_READ,     /* the connection's first bytes, which show its protocol, have not all
+                          arrived: read, and check again at *due_ns */
     RP_CHECK_TOO_SLOW, /* close the connection; *why is the reason */
 } rp_connection_verdict;
 
@@ -33,7 +34,8 @@ rp_connection_verdict rp_connection_check(rp_connection *connection, int64_t now
  * (queue_budget.h) has no room for the connection's messages. */
 bool rp_connection_may_read(const rp_connection *connection);
 /* Returns whether the connection waits for room in the budget, or has a loan, which is room
- * beyond the budget's limit (Q7 in queue_budget.h). Such a connection is checked more often. */
+ * beyond the budget's limit (Q7 in queue_budget.h). rp_connection_check() is called more often
+ * for such a connection. */
 bool rp_connection_is_held_up(const rp_connection *connection);
 /* Returns whether the connection must be checked every RP_CHECK_NS at least. This is so while
  * the server waits until the peer sends the rest of a message or of headers, or reads

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Assigns each accepted connection to the worker that has the fewest connections. If the server
- * has no place left, it closes the oldest newcomer, a connection without an accepted call
- * (newcomers.h). The new connection takes the place of the closed one, on the same worker. */
+/* Assigns each accepted connection to the worker that has the fewest connections. If as many
+ * connections are open as the limits allow, the server closes the oldest newcomer, a connection
+ * without an accepted call (newcomers.h). The new connection goes to the worker of the closed
+ * connection. */
 #ifndef RP_SERVER_CORE_DISPATCH_H
 #define RP_SERVER_CORE_DISPATCH_H
 

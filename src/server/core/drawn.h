@@ -3,14 +3,14 @@
  * sampled from tables and have not put into a response yet. These bytes are part of the budget
  * of queued bytes (queue_budget.h, rules Q4 and Q7).
  *
- * A table operation may draw items on any thread, and may outlive the connection. So rp_drawn
+ * A table operation can draw items on any thread, and can outlive the connection. So rp_drawn
  * is an object of its own, with a refcount. Only the worker's thread changes the refcount.
  *
  * Invariants:
- *   D1  while no take, give or untake is in progress, budget->drawn_bytes is the sum of `bytes`
- *       over all rp_drawn;
+ *   D1  while no call of rp_drawn_take(), rp_drawn_give() or rp_drawn_untake() is in progress,
+ *       budget->drawn_bytes is the sum of `bytes` over all rp_drawn;
  *   D2  if `loan` is odd, `bytes` includes an item that was drawn against the connection's loan
- *       (Q7). */
+ *       (room beyond the limit of the budget, Q7). */
 #ifndef RP_SERVER_CORE_DRAWN_H
 #define RP_SERVER_CORE_DRAWN_H
 
@@ -27,7 +27,8 @@ typedef struct rp_drawn {
     /* Copies of values of the worker, which other threads read. rp_connection_update_drawn()
      * updates them. */
     atomic_size_t counted; /* the connection's other bytes on the side RP_QUEUE_OUT */
-    /* X, the limit of that side, and the setting connection_queued_bytes. */
+    /* X (queue_budget.h), the limit of that side, and the server's limit
+     * connection_queued_bytes. */
     atomic_size_t limit, connection_limit;
     /* Q7: twice the bytes that may be drawn against the connection's loan, plus 1 if an item
      * has been drawn against it. 0: the connection has no loan to draw against. */
@@ -40,14 +41,15 @@ rp_drawn *rp_drawn_ref(rp_drawn *drawn);
 void rp_drawn_unref(rp_drawn *drawn); /* NULL is fine */
 
 /* As rp_draw_room.take (table/op.h), for a call whose own drawn items have `mine` bytes. These
- * do not count towards connection_queued_bytes (Q4). Any thread. */
+ * do not count towards connection_queued_bytes (Q4). Any thread may call it. */
 size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most);
-/* As rp_draw_room.left, with `mine` as in rp_drawn_take(). Any thread. */
+/* As rp_draw_room.left, with `mine` as in rp_drawn_take(). Any thread may call it. */
 size_t rp_drawn_left(const rp_drawn *drawn, size_t mine);
 /* Gives back the bytes of drawn items that are in a response now, or were dropped. */
 void rp_drawn_give(rp_drawn *drawn, size_t bytes);
-/* As rp_draw_room.give: gives back bytes that were taken for items that were then not drawn. If
- * no drawn bytes remain, an item may be drawn against the loan again (Q7). Any thread. */
+/* As rp_draw_room.give: gives back bytes that were taken for items which were not drawn after
+ * all. If no drawn bytes remain, an item may be drawn against the loan again (Q7). Any thread
+ * may call it. */
 void rp_drawn_untake(rp_drawn *drawn, size_t bytes);
 
 static inline size_t rp_drawn_bytes(const rp_drawn *drawn) /* NULL has none */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queues of the TLS handshakes of a worker, which bound the time that each turn of its
- * event loop spends on handshakes.
+/* The queues of the TLS handshakes of a worker, which bound the time that each turn (iteration)
+ * of its event loop spends on handshakes.
  *
  * A step of a handshake handles the bytes that the client has sent. It can take milliseconds of
  * arithmetic, while a client's hello costs the client nothing. So a turn of the loop makes at
@@ -16,13 +16,14 @@
  * In a queue, a handshake that waits for its second step goes before new ones. For later steps
  * it waits like a new one, so that a client that sends its bytes in many pieces does not delay
  * others. Otherwise the order is that of arrival. If a queue has more than RP_PROMPT_HANDSHAKES
- * handshakes, the oldest become late: they are served when no other is in the queue, and their
- * connections may be closed to make places for new ones. So a client that keeps thousands of
- * hellos queued delays a new client of its own address by at most RP_PROMPT_HANDSHAKES steps.
- * If many queues are in use, fewer handshakes of each queue stay prompt (not late), so that
- * waiting handshakes do not take all places for connections. The server closes a handshake that
- * has been late for RP_LATE_NS. Its client can then try again as one of the newest, instead of
- * waiting until a flood of handshakes ends.
+ * handshakes, the oldest become late. Late handshakes are served only when no other handshake
+ * is in the queue, the youngest first. The server is allowed to close their connections to make
+ * places for new ones. So a client that keeps thousands of hellos queued delays a new client of
+ * its own address by at most RP_PROMPT_HANDSHAKES steps. A handshake that is not late is called
+ * prompt. If many queues are in use, fewer handshakes of each queue stay prompt, so that
+ * waiting handshakes do not take all places for connections (newcomers.h). The server closes a
+ * handshake that has been late for RP_LATE_NS. Its client can then try again as one of the
+ * newest, instead of waiting until a flood of handshakes ends.
  *
  * The queues allocate no memory: the handshakes hold the links of the lists. Each function
  * takes constant time, plus some time for each handshake that becomes late or whose peer has
@@ -34,12 +35,12 @@
  *       queue of its address. The timer is armed while a handshake is queued;
  *   H3  the ring that begins at `turn` contains the queues that are not empty, each once.
  *       `busy` is their number;
- *   H4  `prompt` is the number of handshakes in a queue that are not late. After an addition to
- *       the queue it is at most RP_PROMPT_HANDSHAKES and at most places / 8 / busy, but may
- *       always be 1. Number the queues in use in the order of their last additions: when a
- *       handshake was last added to the n-th queue, at least n queues were in use. So all
- *       queues together have at most places / 8 * (1 + 1/2 + ... + 1/256) handshakes that are
- *       not late, which is less than 4/5 of the places, or one for each queue.
+ *   H4  `prompt` is the number of handshakes in a queue that are not late. After a handshake
+ *       was added to the queue, `prompt` is 1, or at most the lesser of RP_PROMPT_HANDSHAKES
+ *       and places / 8 / busy. So all queues together have prompt handshakes for less than 4/5
+ *       of the places, or one for each queue. To prove this, number the queues in use in the
+ *       order of their last additions. When a handshake was last added to the n-th queue, at
+ *       least n queues were in use. So the sum is at most places / 8 * (1 + 1/2 + ... + 1/256).
  *
  * All functions must be called on the worker's thread. */
 #ifndef RP_SERVER_CORE_HANDSHAKES_H
@@ -70,7 +71,7 @@ struct rp_handshake {
     const rp_link *link;
     rp_watch *watch;
     uint64_t address;  /* hash of the client's address */
-    int64_t queued_ns; /* when it was queued */
+    int64_t queued_ns; /* time at which it was queued */
     unsigned steps;    /* number of steps made or begun, at most 2 */
     rp_handshake_rank rank;
     bool is_queued;
@@ -83,7 +84,7 @@ typedef struct rp_handshake_list {
 typedef struct rp_handshake_queue rp_handshake_queue;
 struct rp_handshake_queue {
     rp_handshake_list lists[RP_HANDSHAKE_RANKS];
-    size_t prompt;                   /* H4 */
+    size_t prompt;                   /* invariant H4 */
     rp_handshake_queue *prev, *next; /* in the ring, H3; NULL: the queue is empty */
 };
 
@@ -91,19 +92,19 @@ typedef struct rp_handshakes_handler {
     /* Makes the next step of a handshake that has left the queue after `waited_ns`, or closes
      * its connection if the peer has gone. */
     void (*step)(rp_handshake *handshake, int64_t waited_ns);
-    /* Called when a queued handshake has become late. Must not close the connection at once.
-     * Must have it closed after RP_LATE_NS if the handshake is still late then. */
+    /* Called when a queued handshake has become late. Must not close the connection at once. If
+     * the handshake is still late after RP_LATE_NS, the owner must close the connection. */
     void (*on_late)(rp_handshake *handshake);
 } rp_handshakes_handler;
 
 typedef struct rp_handshakes {
     rp_loop *loop;
     rp_timer timer;
-    size_t steps; /* made in this turn */
+    size_t steps; /* number of steps made in this turn */
     size_t places;
-    size_t busy; /* H3 */
+    size_t busy; /* invariant H3 */
     const rp_handshakes_handler *handler;
-    rp_handshake_queue *turn; /* H3: the queue whose turn is next; NULL: all are empty */
+    rp_handshake_queue *turn; /* the queue whose turn is next; NULL: all are empty (H3) */
     rp_handshake_queue queues[RP_HANDSHAKE_QUEUES];
 } rp_handshakes;
 
@@ -115,7 +116,9 @@ void rp_handshakes_init(rp_handshakes *handshakes, rp_loop *loop,
 void rp_handshakes_set_places(rp_handshakes *handshakes, size_t places);
 /* Returns whether a handshake whose descriptor has become ready may make a step now. If false,
  * the handshake is queued, its descriptor is not watched for reading, and `step` is called in a
- * later turn. Other handshakes may become late by this call, but not this one. */
+ * later turn. If there is no memory for the timer, returns false without queueing the
+ * handshake: its descriptor stays ready, and the caller must ask again in the next turn. This
+ * call can make other handshakes late, but not this one. */
 RP_NODISCARD bool rp_handshake_may_step(rp_handshakes *handshakes, rp_handshake *handshake);
 /* Returns whether a handshake is queued and late. */
 bool rp_handshake_is_late(const rp_handshake *handshake);

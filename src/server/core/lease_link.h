@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's side of a connection on which a client of the same host holds a lease on shared
- * memory. shm/lease.h describes the protocol. All functions must be called on the worker's
- * thread.
+/* The server's side of a connection on which a client of the same host holds a lease, the right
+ * to read samples in the server's shared memory. shm/lease.h describes leases and the protocol.
+ * All functions must be called on the worker's thread.
  *
  * Invariants:
  *   N1  connection->lease is set from rp_lease_link_begin() to rp_lease_link_free();
@@ -18,7 +18,7 @@ bool rp_lease_link_begin(rp_connection *connection);
 /* Reads and handles the bytes that have arrived. If it returns false, the caller must close the
  * connection. */
 bool rp_lease_link_read(rp_connection *connection);
-/* Returns true until the client has been authorized. */
+/* Returns true until the client's credentials have been accepted. */
 bool rp_lease_link_is_greeting(const rp_connection *connection);
 /* Ends the lease, if there is one, and frees the state of the link. */
 void rp_lease_link_free(rp_connection *connection);

@@ -10,7 +10,7 @@
 /* Responds to a plain HTTP request of a connection. The worker responds to most requests at
  * once. It passes a request that takes long to another thread (http/page_maker.h) when the body
  * has arrived, serves other calls meanwhile, and responds when that thread has finished. `path`
- * and `authorization` are C strings: the path of `head` and its header of that name. */
+ * and `authorization` are the members of `head` with these names, as C strings. */
 void rp_page_respond(rp_connection *connection, rp_call *call, const rp_request_head *head,
                      const char *path, const char *authorization);
 

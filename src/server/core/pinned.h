@@ -5,10 +5,10 @@
  *   parked   inserts that wait for their tables, with their chunks, except chunks that a table
  *            holds; calls that wait for rollouts; rollouts in responses that wait for room
  *
- * The sum of both kinds over all connections is always exact: a chunk is added when its last
- * table releases it, even if its stream is idle (chunk/keep.h). The count of one connection is
- * updated when one of its streams handles a message. While the sum is over P / 2, all counts
- * are also updated from time to time.
+ * The sum of both kinds over all connections is always exact: a chunk that a stream keeps is
+ * added when the last table releases it, even if the stream is idle (chunk/keep.h). The count
+ * of one connection is updated when one of its streams handles a message. While the sum is over
+ * P / 2, all counts are also updated from time to time.
  *
  * Let P be the limit pinned_bytes and C the number of connections:
  *   P1  while the sum is below 3/4 P, any connection may add to it;
@@ -18,7 +18,7 @@
  *   P3  from P / 2 on, a stream with waiting inserts is paused if its connection is over its
  *       share, so that the peer waits instead of being refused at 3/4 P. The stream continues
  *       when one of its inserts completes;
- *   P4  the sum may exceed P if tables remove items whose chunks streams keep. Then a sweep
+ *   P4  the sum can exceed P when tables remove items whose chunks streams keep. Then a sweep
  *       visits the connections over their share. It refuses their streams that have pinned or
  *       parked bytes, until the sum is 3/4 P.
  * So the sum stays below P + C * 64 KiB + the bytes that arrive until the next sweep. A stream
@@ -34,10 +34,10 @@
  * rp_pinned_keep() for the results of rp_chunk_keep() and rp_chunk_unkeep(). */
 void rp_pinned_add(rp_worker *worker, size_t change);
 void rp_pinned_keep(rp_worker *worker, size_t change);
-/* Returns the sum of pinned and parked bytes over all connections. Any thread. */
+/* Returns the sum of pinned and parked bytes over all connections. Any thread may call it. */
 size_t rp_pinned_sum(const rp_server *server);
 
-/* Returns true if the connection may not add to the sum (P1, P2). */
+/* Returns true if the connection must not add to the sum (P1, P2). */
 bool rp_pinned_is_full(const rp_connection *c);
 /* Returns true if the connection's streams with waiting inserts must be paused (P3). */
 bool rp_pinned_is_short(const rp_connection *c);

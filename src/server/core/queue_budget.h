@@ -3,19 +3,19 @@
  * connections of the server.
  *
  * The budget counts
- *   - messages that are incomplete or wait for a paused call. They count with their full size,
- *     including the bytes that have not arrived;
+ *   - messages that are incomplete or wait for a paused call. A message counts with its full
+ *     size, including the bytes that have not arrived;
  *   - responses that are being made or wait to be written, and large arrays of a call's
  *     samples, without the data of the samples;
  *   - drawn items: items that calls have sampled from tables and have not put into a response
  *     yet.
  * Each worker counts on its own thread. It publishes its changes to the shared count whenever
- * they exceed PUBLISH_BYTES, and at the end of each turn of its event loop. So a small message
- * costs no access to a shared atomic. The thread that draws an item counts it before the draw
- * (drawn.h).
+ * they exceed PUBLISH_BYTES, and at the end of each turn (iteration) of its event loop. So a
+ * small message costs no access to a shared atomic. The thread that draws an item counts it
+ * before the draw (drawn.h).
  *
  * The budget has two sides: bytes that peers send, and bytes that are sent to peers. Each side
- * may use half of the limit queued_bytes. The sides are separate because a message may wait for
+ * may use half of the limit queued_bytes. The sides are separate because a message can wait for
  * an insert, and the insert for samples. With one common count, messages could use all of it,
  * and the samples would have no room.
  *
@@ -26,8 +26,8 @@
  *   Q2  from 3/4 X on, only connections within their share may add bytes. The share is X / 4C,
  *       but at most 256 KiB. So peers that do not read leave room for other connections;
  *   Q3  even if the side is full, a connection may hold FLOOR_BYTES, enough for a small request
- *       and its response. While its responses wait for an HTTP/2 window update, it may hold
- *       FLOOR_BYTES more of received frames;
+ *       and its response. While its responses wait for an HTTP/2 window update, the server
+ *       reads up to FLOOR_BYTES more from it, since these bytes can contain the update;
  *   Q4  calls draw items only as far as these rules leave room for the items. A call draws no
  *       items while the other calls of its connection hold connection_queued_bytes or more in
  *       drawn items;
@@ -37,8 +37,9 @@
  *       before more of it is read (intake.h). The limit message_bytes is at most X;
  *   Q7  connections that have no room by these rules get loans of bytes beyond X, one after
  *       another (loans.h). Without loans, peers that stop reading or sending could block a
- *       whole side. A side lends from two pools: message_bytes for loans of any size, or for
- *       one larger loan at a time, and message_bytes / 8 for loans no larger than that. In
+ *       whole side. A side lends from two pools. The first has message_bytes, for loans of any
+ *       size; while it has no other loan, it can make one loan that is larger than
+ *       message_bytes. The second has message_bytes / 8, for loans no larger than that. In
  *       addition, one loan at a time may grow beyond its pool, to at most message_bytes. A
  *       connection has a loan either
  *         - for the rest of its incomplete messages. It gets the loan when the socket holds
@@ -53,9 +54,10 @@
  * 17/8 M, or 9/8 M + I for items. So the count stays below L + M + I + 3 1/4 * M + max(M, I) +
  * C * 3 * FLOOR_BYTES + (number of event loops) * (R + PUBLISH_BYTES).
  *
- * connection_room.h applies these rules to a connection. Functions that take an rp_queue_part
- * must be called on its worker's thread. Functions that take an rp_queue_budget may be called
- * on any thread. */
+ * The names in capitals are constants: FLOOR_BYTES is RP_QUEUE_FLOOR_BYTES, PUBLISH_BYTES is in
+ * queue_budget.c and ARRIVING_BYTES in connection_room.c. connection_room.h applies these rules
+ * to a connection. Functions that take an rp_queue_part must be called on its worker's thread.
+ * Functions that take an rp_queue_budget may be called on any thread. */
 #ifndef RP_SERVER_CORE_QUEUE_BUDGET_H
 #define RP_SERVER_CORE_QUEUE_BUDGET_H
 
@@ -77,7 +79,7 @@ typedef enum rp_queue_side {
 
 /* The count over all workers. */
 typedef struct rp_queue_budget {
-    const atomic_size_t *connection_count; /* C */
+    const atomic_size_t *connection_count; /* C in the rules */
     rp_counter *drawn_counter; /* a metric shared by all threads: bytes of drawn items */
     atomic_size_t published[RP_QUEUE_SIDES];
     atomic_size_t drawn_bytes;                    /* bytes of drawn items */
@@ -89,7 +91,7 @@ typedef struct rp_queue_budget {
 typedef struct rp_queue_part {
     rp_queue_budget *budget;
     rp_counter *counter;                /* the worker's metric queued_bytes */
-    size_t unpublished[RP_QUEUE_SIDES]; /* modulo SIZE_MAX + 1, since the difference may be
+    size_t unpublished[RP_QUEUE_SIDES]; /* modulo SIZE_MAX + 1, since the difference can be
                                            negative */
 } rp_queue_part;
 

@@ -2,23 +2,24 @@
 /* Read moderation: decides whether to pause before the next read from a connection, so that
  * small messages accumulate and are read together.
  *
- * A writer that sends one small message at a time wakes the loop for each message, and the
- * server confirms each. Both cost more than the insert itself. A pause of a fraction of a
- * millisecond before the next read lets several messages accumulate. But if the peer waits for
- * each response before it sends the next message, a pause only makes it wait longer. To tell
- * these peers apart, every fourth pause is only half as long. A peer that streams sends about
- * half as many messages during a half pause. A peer that waits sends the same number, however
- * long the pause is. If half pauses bring nearly as many messages as full ones, pauses become
- * shorter, and at last stop. They are tried again later, after longer and longer times.
+ * If a writer sends one small message at a time, each message wakes the event loop, and the
+ * server confirms each message. Waking and confirming cost more than the insert itself. A pause
+ * of a fraction of a millisecond before the next read lets several messages accumulate. But if
+ * the peer waits for each response before it sends the next message, a pause only makes it wait
+ * longer. To tell these peers apart, every fourth pause is only half as long. A peer that
+ * streams sends about half as many messages during a half pause. A peer that waits sends the
+ * same number, however long the pause is. If nearly as many messages arrive in half pauses as
+ * in full ones, the pauses become shorter, and at last the server makes none. It tries pauses
+ * again later, after longer and longer times.
  *
  * Invariants:
  *   G1  full + half < VERDICT between calls: after VERDICT pauses, half and full ones are
- *       compared and both counts start at 0;
+ *       compared, and both counts are set to 0;
  *   G2  rest_ns <= longest_ns <= LONGEST_NS once they are set;
  *   G3  backoff <= MAX_BACKOFF, and skip <= backoff.
  *
- * The names in capitals are constants of read_moderation.c. rp_read_moderation is a plain
- * value, and the time is an argument. */
+ * The names in capitals are constants of read_moderation.c. The function reads no clock: the
+ * caller passes the time. */
 #ifndef RP_SERVER_CORE_READ_MODERATION_H
 #define RP_SERVER_CORE_READ_MODERATION_H
 
@@ -30,8 +31,8 @@
 typedef struct rp_turn_reads {
     size_t messages;
     size_t bytes;
-    bool others; /* some of these messages are not of an insert stream. The peer of such a
-                    message is known to wait for the response */
+    bool others; /* some of these messages are not of an insert stream. A peer that sends other
+                    messages waits for the response to each of them */
 } rp_turn_reads;
 
 /* Zero-initialise it. */

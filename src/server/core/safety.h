@@ -4,9 +4,9 @@
  * With a journal, each change has a log sequence number (LSN). A change is safe once the
  * journal has written it, or synced it, depending on the journal's mode. A task that has made a
  * change waits for the change's LSN in a list of its worker. When LSNs become safe, the
- * journal's thread posts to the loops of the workers whose list is not empty. A turn of a
- * worker's loop completes at most 512 waits. Without a journal every LSN is safe, and the check
- * costs one comparison for each response.
+ * journal's thread posts to the event loops of the workers whose list is not empty. A turn
+ * (iteration) of a worker's loop completes at most 512 waits. Without a journal every LSN is
+ * safe, and the check costs one comparison for each response.
  *
  * Invariants:
  *   S1  the list of a worker is in ascending order of LSNs, and only the worker's thread uses
@@ -52,17 +52,18 @@ static inline uint64_t rp_safe_now(rp_safety *safety)
     return atomic_load_explicit(&safety->safe, memory_order_acquire);
 }
 
-/* Initializes without a journal: every LSN is safe. */
+/* Initializes `safety` for a server without a journal: every LSN is safe. */
 void rp_safety_init(rp_safety *safety);
 
 /* Makes the journal of `durable` call `on_safe` with `ctx` when LSNs become safe. Both pointers
- * are borrowed. RP_NO_RESOURCE (too many listeners). */
+ * are borrowed. Errors: RP_NO_RESOURCE (too many listeners). */
 RP_NODISCARD rp_status rp_safety_listen(rp_safety *safety, rp_durable *durable,
                                         rp_safe_listener *on_safe, void *ctx, rp_error *err);
 void rp_safety_unlisten(rp_safety *safety, rp_safe_listener *on_safe, void *ctx);
 
-/* Sets `*out` to the error of a change that cannot be made because the journal's backlog is at
- * its bound: RP_UNAVAILABLE. There must be a journal. */
+/* Sets `*out` to the error RP_UNAVAILABLE for a change that cannot be made because the
+ * journal's backlog, the records that are not yet written, is at its bound. There must be a
+ * journal. */
 void rp_safety_why_behind(rp_safety *safety, rp_error *out);
 
 /* Raises the safe LSN to `lsn`. Returns false if `lsn` is not higher. Called on the journal's
@@ -70,7 +71,8 @@ void rp_safety_why_behind(rp_safety *safety, rp_error *out);
 bool rp_safety_raise(rp_safety *safety, uint64_t lsn);
 
 void rp_safe_waits_init(rp_safe_waits *waits, rp_safety *safety, rp_loop *loop);
-/* Posts to the loop if `state` is ARMED. Must be called after rp_safety_raise(). Any thread. */
+/* Posts to the loop if `state` is ARMED. Must be called after rp_safety_raise(). Any thread may
+ * call it. */
 void rp_safe_waits_wake(rp_safe_waits *waits);
 
 /* Begins to wait for an LSN. wait->on_safe is called in a later turn, even if the LSN is safe

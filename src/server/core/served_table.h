@@ -31,8 +31,8 @@ typedef struct rp_served_table {
 } rp_served_table;
 
 /* Finds the table named `name`. Returns a reference, or NULL with `*err` filled in
- * (RP_NOT_FOUND, RP_NO_RESOURCE). Any thread. It takes the server's lock, so a stream should
- * keep the result and not call it for each message. */
+ * (RP_NOT_FOUND, RP_NO_RESOURCE). Any thread may call it. It takes the server's lock, so a
+ * stream should keep the result and not call it for each message. */
 rp_served_table *rp_served_table_find(rp_server *server, rp_string name, rp_error *err);
 rp_served_table *rp_served_table_ref(rp_served_table *served);
 void rp_served_table_unref(rp_served_table *served); /* NULL is fine */

@@ -73,8 +73,9 @@
 enum {
     RP_READ_BYTES = 256 << 10,    /* size of the worker's read buffer */
     RP_READ_TURN_BYTES = 4 << 20, /* bound on the cost of all reads in one turn */
-    RP_READ_EVENT_BYTES = 256,    /* cost of a frame or message, plus its bytes */
-    RP_OPEN_BATCHES = 8,          /* the most open batches of inserts, each of one table */
+    RP_READ_EVENT_BYTES = 256,    /* cost of a frame or message in addition to its bytes */
+    RP_OPEN_BATCHES = 8,          /* the most open batches of inserts of a worker, each of one
+                                     table (rpc/insert_batch.h) */
 };
 
 typedef struct rp_worker rp_worker;
@@ -107,13 +108,13 @@ struct rp_server {
     uint64_t hash_seed; /* for maps whose keys peers choose */
     int64_t started_ns;
     atomic_bool draining;
-    atomic_bool is_loaded; /* V2; while false, calls that need the store are refused */
+    atomic_bool is_loaded; /* while false, calls that need the store are refused (V2) */
     rp_safety safety;
-    rp_safety room; /* its `safe` counts: journal_room.h */
+    rp_safety room; /* its `safe` is a count, not an LSN: journal_room.h */
     rp_checkpoint_queue checkpoints;
     atomic_uint_fast32_t health_version; /* incremented when health changes */
-    atomic_size_t connection_count;      /* V1 */
-    atomic_size_t accepted_count;        /* V5 */
+    atomic_size_t connection_count;      /* invariant V1 */
+    atomic_size_t accepted_count;        /* invariant V5 */
     rp_queue_budget budget;              /* queue_budget.h */
     atomic_size_t mapped_arrays;         /* sample_array.h */
     atomic_size_t pinned_bytes; /* bytes of waiting inserts, without their chunks: pinned.h */
@@ -142,8 +143,9 @@ struct rp_worker {
     rp_server_limits limits; /* copy of server->limits: rp_worker_update_limits() */
     rp_message_pool replies;
     rp_safe_waits safe_waits;
-    rp_safe_waits room_waits; /* calls that wait until the backlog is shorter: journal_room.h */
-    size_t room_bytes;        /* of the messages of these calls */
+    rp_safe_waits room_waits; /* calls that wait until the journal's backlog is shorter:
+                                 journal_room.h */
+    size_t room_bytes;        /* bytes of the messages of these calls */
     uint8_t *read_buffer;
     rp_connection *connections; /* all connections that are not in the state CLOSED */
     rp_connection *dirty;       /* connections to flush at the end of this turn */
@@ -158,8 +160,8 @@ struct rp_worker {
     void (*read)(rp_connection *connection), (*write)(rp_connection *connection);
     rp_timer deferral;
     size_t work; /* units of work in this turn: deferral.h */
-    /* The deferred task that continues now, or NULL. It may add work until `work` is turn_end.
-     * Then it may be deferred again. */
+    /* The deferred task that continues now, or NULL. It is allowed to add work until `work`
+     * reaches turn_end, and is deferred again if more work remains. */
     rp_task *turn_of;
     size_t turn_end;
     rp_connection *continued; /* the connection of the deferred task that continues now */
@@ -171,7 +173,7 @@ struct rp_worker {
      * over earlier turns, halved after each turn. */
     size_t readers, readers_before;
     rp_queue_part queue; /* the worker's part of the budget of queued bytes */
-    size_t outstanding;  /* V4 */
+    size_t outstanding;  /* invariant V4 */
     rp_post stop, drain, new_limits, dropped;
     /* Whether the posts `new_limits` and `dropped` are in the loop's queue. */
     atomic_bool limits_posted, dropped_posted;
@@ -188,7 +190,7 @@ struct rp_worker {
 rp_server_limits rp_server_limits_now(rp_server *server);
 rp_health rp_server_health_now(rp_server *server);
 
-/* Sets the error of a call that arrives while the store is being loaded. Returns
+/* Sets `err` to the error of a call that arrives while the store is being loaded. Returns
  * RP_UNAVAILABLE. */
 rp_status rp_server_fail_loading(rp_server *server, rp_error *err);
 

@@ -3,8 +3,8 @@
  * callbacks.
  *
  * A task begins when a request's headers have been accepted (calls.h) and exists until
- * on_close. A task is finished as soon as it has a status, even if its responses still wait to
- * be written.
+ * on_close. A task is finished as soon as its status is set, even if its responses still wait
+ * to be written.
  *
  * Invariants:
  *   K1  a finished task has no armed deadline, does not wait for the journal and sends nothing;
@@ -38,7 +38,8 @@ typedef struct rp_task_kind {
     void (*on_dropped)(rp_task *task);       /* releases references to dropped tables */
     size_t (*on_pinned)(rp_task *task); /* updates the connection's pinned and parked bytes, and
                                            returns the task's: pinned.h */
-    void (*on_late)(rp_task *task, rp_error *why); /* the deadline has passed: sets the text */
+    void (*on_late)(rp_task *task, rp_error *why); /* the deadline has passed: sets the text of
+                                                      the error */
     void (*on_end)(rp_task *task);                 /* the task is finished */
     void (*on_close)(rp_task *task);               /* called last, before the task is freed */
 } rp_task_kind;
@@ -53,7 +54,7 @@ struct rp_task {
     rp_connection *connection;
     rp_call *call;
     rp_method method;
-    rp_role role;     /* of the client, by the credentials of this call */
+    rp_role role;     /* role of the client, by the credentials of this call */
     rp_status status; /* how the call ended, if is_finished */
     bool is_finished;
     bool flushes;
@@ -75,9 +76,9 @@ struct rp_task {
 /* Makes a task of this kind for a call. Returns NULL if there is no memory. */
 rp_task *rp_task_new(rp_connection *connection, rp_call *call, rp_method method,
                      const rp_task_kind *kind);
-/* Makes a task for a call of `method` and calls its on_open. `role` is that of the client. The
- * deadline is `timeout_ns` from now; there is none if it is negative. Returns false if there is
- * no memory. */
+/* Makes a task for a call of `method` and calls its on_open. `role` is the role of the client.
+ * The deadline is `timeout_ns` from now; there is none if it is negative. Returns false if
+ * there is no memory. */
 RP_NODISCARD bool rp_task_begin(rp_connection *connection, rp_call *call, rp_method method,
                                 rp_role role, int64_t timeout_ns);
 /* Ends the wait of the task's message for a shorter backlog of the journal, if there is one
@@ -123,14 +124,14 @@ static inline rp_worker *rp_task_worker(const rp_task *task)
     return task->connection->worker;
 }
 
-/* Starts open batches (K4). May end the task that has them. */
+/* Starts open batches of inserts (invariant K4). This can end the task that has them. */
 static inline void rp_worker_flush_batches(rp_worker *worker)
 {
     if (worker->batching != NULL) worker->batching->kind->on_flush_batches(worker->batching);
 }
 
-/* Starts open batches of other tasks than `task`. Called before an event of `task` is handled.
- */
+/* Starts the open batches unless they belong to `task` (invariant K4). Called before an event
+ * of `task` is handled. */
 static inline void rp_worker_flush_other_batches(rp_worker *worker, const rp_task *task)
 {
     if (worker->batching != task) rp_worker_flush_batches(worker);

@@ -5,14 +5,14 @@
 
 #include "server/core/server_state.h"
 
-/* Sets up a worker without starting a thread. Whichever thread runs the worker's loop is the
- * worker's thread. On failure (RP_NO_RESOURCE) the caller must still call rp_worker_deinit().
- */
+/* Sets up a worker without starting a thread. The thread that runs the worker's loop is the
+ * worker's thread. Errors: RP_NO_RESOURCE. After a failure the caller must still call
+ * rp_worker_deinit(). */
 RP_NODISCARD rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index,
                                       rp_error *err);
-/* Starts a thread that runs the worker's loop. RP_NO_RESOURCE. */
+/* Starts a thread that runs the worker's loop. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_worker_start(rp_worker *worker, rp_error *err);
-/* Ends all connections and the thread; returns when the thread has ended. */
+/* Ends all connections of the worker and its thread. Returns when the thread has ended. */
 void rp_worker_stop(rp_worker *worker);
 /* Frees the worker's resources. If the worker has no thread of its own, it must have no
  * connections and no outstanding operations. */

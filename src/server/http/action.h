@@ -22,14 +22,15 @@ typedef struct rp_action {
     rp_string table;
     uint32_t sides;            /* RP_SIDE_...; for RP_ACTION_PAUSE and RP_ACTION_RESUME */
     rp_wire_alter_table alter; /* for RP_ACTION_ALTER; its `table` is not used */
-    bool is_late; /* result: the change is done or begun, but was not on disk after the wait */
+    bool is_late; /* result: the change is done or has begun, but was not on disk when the wait
+                     ended */
 } rp_action;
 
 /* Both functions read the body of a request. rp_action_read_sides() is for requests to pause or
- * resume: {"inserts": true, "samples": true}, where both default to true.
+ * resume: {"inserts": true, "samples": true}, where a missing key means true.
  * rp_action_read_alter() is for requests to alter a table: {"max_size": 1000}. An empty body
- * stands for an empty object. Unknown keys are errors. The functions depend on nothing but the
- * bytes. RP_INVALID. */
+ * stands for an empty object. Unknown keys are errors. The result depends only on the bytes of
+ * the body. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_action_read_sides(const void *body, size_t size, rp_action *action,
                                             rp_error *err);
 RP_NODISCARD rp_status rp_action_read_alter(const void *body, size_t size, rp_action *action,

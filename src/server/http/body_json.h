@@ -36,7 +36,8 @@ bool rp_body_open(rp_body *in, char bracket);
 /* Moves to the next value of the open object. `key` receives the value's key, which must have 1
  * to RP_ASK_NAME_BYTES bytes. After the last value, closes the object and returns false. */
 bool rp_body_next_key(rp_body *in, rp_ask_name *key);
-/* Does the same for an array, which has no keys. */
+/* Moves to the next value of the open array. After the last value, closes the array and returns
+ * false. */
 bool rp_body_next(rp_body *in);
 
 bool rp_body_number(rp_body *in, double *out); /* a finite number */

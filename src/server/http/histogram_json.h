@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes histograms of a few values, for a page. Pure functions. */
+/* Makes histograms of a few values, for a page. The results depend only on the arguments. */
 #ifndef RP_SERVER_HTTP_HISTOGRAM_JSON_H
 #define RP_SERVER_HTTP_HISTOGRAM_JSON_H
 
@@ -15,10 +15,11 @@ typedef struct rp_bins {
     uint64_t counts[RP_HISTOGRAM_BINS];
 } rp_bins;
 
-/* Counts the finite ones among `count` values. If all values are positive and the largest is
- * more than 100 times the smallest, the bins are equally wide on a logarithmic scale. Otherwise
- * they are equally wide. If `is_whole` and the values lie in a range of at most
- * RP_HISTOGRAM_BINS whole numbers, each whole number gets a bin. */
+/* Counts the finite ones among `count` values in bins. If all of them are equal, there is one
+ * bin. If `is_whole` and they lie in a range of at most RP_HISTOGRAM_BINS whole numbers, each
+ * whole number of the range gets a bin. In all other cases there are RP_HISTOGRAM_BINS bins.
+ * They are equally wide on a logarithmic scale if all values are positive and the largest is
+ * more than 100 times the smallest, and otherwise on a linear scale. */
 void rp_bins_make(rp_bins *bins, const double *values, size_t count, bool is_whole);
 
 /* Appends "name":{"bounds":[...],"counts":[...]}. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Serves HTTP/1.1 to browsers, curl and Prometheus with libmicrohttpd, which runs in a thread
- * of its own and has no listening socket. The server's workers accept connections, and pass the
- * connections that use HTTP/1.1 to libmicrohttpd. It gets plain sockets only: a TLS connection
- * is relayed to it (relay.h).
+ * of its own and has no listening socket. The server accepts all connections itself, and its
+ * workers pass those that use HTTP/1.1 to libmicrohttpd. libmicrohttpd gets plain sockets only:
+ * a TLS connection is relayed to one end of a socket pair (relay.h).
  *
  * At most RP_HTTP_PAGE_CONNECTIONS connections are open (open_fds.h). Each takes 16 KiB of
- * memory, and the body of one request, at most RP_ASK_BODY_BYTES. A further connection closes
- * another one, so that idle peers cannot keep new ones out. Connections that wait for a page
- * are closed last. A connection is also closed after host->idle_s seconds of silence, or if the
- * body of a request takes longer than that.
+ * memory, and the body of one request, at most RP_ASK_BODY_BYTES. A further connection causes
+ * another one to be closed, so that idle peers cannot keep new peers out. Connections that wait
+ * for a page or receive one are closed last. A connection is also closed after host->idle_s
+ * seconds of silence, or if the body of a request takes longer than host->idle_s.
  *
  * A page stays in memory while it is being sent. All pages that are being sent may together
  * take twice the bound of the largest page. A page that is sent to several connections counts
@@ -23,7 +23,7 @@ typedef struct rp_http_page rp_http_page;
 
 /* Starts the thread. `host` is copied; its pointers must outlive the rp_http_page. The caller
  * owns `*out`. Bodies of responses come from `alloc`; libmicrohttpd gets its memory from the C
- * library. RP_NO_RESOURCE (memory, threads, descriptors). */
+ * library. Errors: RP_NO_RESOURCE (memory, threads, descriptors). */
 RP_NODISCARD rp_status rp_http_page_new(const rp_allocator *alloc, const rp_page_host *host,
                                         rp_http_page **out, rp_error *err);
 
@@ -36,13 +36,14 @@ rp_page_maker *rp_http_page_maker(rp_http_page *page);
 /* Takes over a connected stream socket (TCP, Unix or one end of a pair) from which nothing has
  * been read. `peer` is the peer's address, by which the gate limits guesses of tokens
  * (server/auth/gate.h). `certificate` is the common name of a verified certificate; NULL or "":
- * none. Both are copied; a name that is too long counts as none. Takes ownership of the
+ * none. Both strings are copied; a name that is too long counts as none. Takes ownership of the
  * descriptor in every case. If there is no memory, closes the descriptor and returns false.
- * After true, the connection may still be refused later. Any thread. */
+ * Even after the result true, the connection can still be refused later. Any thread may call
+ * it. */
 bool rp_http_page_take(rp_http_page *page, int fd, const char *peer, const char *certificate);
 
 /* As rp_http_page_take(), for a link: a plain socket, or one with a completed TLS handshake.
- * The link is empty afterwards. */
+ * The function takes the socket and the TLS session out of the link. */
 bool rp_http_page_take_link(rp_http_page *page, rp_link *link, const char *peer,
                             const char *certificate);
 

@@ -10,7 +10,7 @@
 
 /* Appends one JSON object and a newline to `out`, which must be empty. The text has at most
  * rp_page_most_bytes(): if it would be longer, the last tables are left out. If there is no
- * memory, the buffer is marked as bad. */
+ * memory, `out->bad` is set. */
 void rp_info_json_write(rp_buf *out, const rp_server_view *server, const rp_store_info *store,
                         const rp_table_view *tables, size_t table_count);
 
@@ -21,8 +21,8 @@ typedef struct rp_waiting_calls {
     size_t count;
 } rp_waiting_calls;
 
-/* Appends the fields of one table to an open object. `calls` are the waiting calls to describe.
- */
+/* Appends the fields of one table to an open object. `calls` are the waiting calls to describe
+ * in it. */
 void rp_info_json_table(rp_buf *out, const rp_server_view *server, const rp_table_view *view,
                         const rp_waiting_calls *calls);
 

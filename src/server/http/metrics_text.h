@@ -9,7 +9,7 @@
 
 /* Appends all metrics of the server, its store and `tables` to `out`, which must be empty. The
  * text has at most rp_page_most_bytes(): if it would be longer, the last tables are left out.
- * If there is no memory, the buffer is marked as bad. */
+ * If there is no memory, `out->bad` is set. */
 void rp_metrics_text(rp_buf *out, const rp_server_view *server, const rp_store_info *store,
                      const rp_table_view *tables, size_t table_count);
 

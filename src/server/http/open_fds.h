@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of the open connections of the HTTP/1.1 server (http_page.h), by descriptor. With it
- * the server limits their number, and cuts connections: it shuts the socket down, and
- * libmicrohttpd closes it a little later. A descriptor is in the list from libmicrohttpd's
- * notification that the connection has started until the notification that it is about to be
- * closed. So a descriptor number in the list cannot have been reused.
+/* The list of the open connections of the HTTP/1.1 server (http_page.h), by descriptor. With
+ * this list the server limits the number of connections and cuts connections. To cut a
+ * connection, the server shuts its socket down, and libmicrohttpd closes the socket a little
+ * later. A descriptor enters the list when libmicrohttpd reports that the connection has
+ * started, and leaves it when libmicrohttpd reports that it is about to close the connection.
+ * So a descriptor in the list is still open, and its number cannot have been reused.
  *
  * Invariants:
  *   P1  `live` is the number of open entries that are not cut;
  *   P2  the pages that are being sent to entries that are not cut take at most RP_HELD_PAGES
  *       times the bound of the largest page. A page sent to several entries counts once;
- *   P3  groups[entries[i].group] is the group of the peer of the open entry i. Its `open` is
- *       the number of entries of the peer, and its `live` the number of those that are not cut.
+ *   P3  groups[entries[i].group] is the group of the peer of the open entry i. The group's
+ *       `open` is the number of entries of the peer, and its `live` is the number of these
+ *       entries that are not cut.
  *
- * A plain value, not thread-safe. */
+ * Only one thread at a time may use an rp_open_fds. */
 #ifndef RP_SERVER_HTTP_OPEN_FDS_H
 #define RP_SERVER_HTTP_OPEN_FDS_H
 
@@ -20,13 +22,14 @@
 
 enum {
     RP_HTTP_PAGE_CONNECTIONS = 256,             /* for 100 browsers with several each */
-    RP_OPEN_FDS = 2 * RP_HTTP_PAGE_CONNECTIONS, /* room for cut ones, too */
-    RP_HELD_PAGES = 2,                          /* P2 */
-    RP_NEW_FDS = 32, /* connections without an accepted request that are not cut for new ones */
+    RP_OPEN_FDS = 2 * RP_HTTP_PAGE_CONNECTIONS, /* twice as many, since connections that were
+                                                   cut stay in the list until they are closed */
+    RP_HELD_PAGES = 2,                          /* invariant P2 */
+    RP_NEW_FDS = 32, /* as many connections without an accepted request are kept */
 };
 
 typedef struct rp_open_fd {
-    int fd; /* -1: free */
+    int fd; /* -1: the entry is free */
     bool cut;
     bool is_accepted;    /* the connection has had a request that the peer's role allows */
     size_t group;        /* index of the peer's group (P3) */
@@ -45,8 +48,8 @@ typedef struct rp_fd_group {
 
 typedef struct rp_open_fds {
     rp_open_fd entries[RP_OPEN_FDS];
-    rp_fd_group groups[RP_OPEN_FDS]; /* P3 */
-    size_t live;                     /* P1 */
+    rp_fd_group groups[RP_OPEN_FDS]; /* invariant P3 */
+    size_t live;                     /* invariant P1 */
     uint64_t arrivals;
     rp_page_maker *maker;      /* the owner sets it before the first request waits */
     rp_clients *clients;       /* list of all connections (metrics/clients.h); NULL: not used */
@@ -56,10 +59,11 @@ typedef struct rp_open_fds {
 void rp_open_fds_init(rp_open_fds *fds, rp_loop_metrics *counters, rp_clients *clients);
 
 /* Adds a descriptor. `number` is rp_gate_peer() of the peer. If there are now more than
- * RP_HTTP_PAGE_CONNECTIONS, cuts another connection. First come connections without an accepted
- * request, if there are more than RP_NEW_FDS. Then come connections without a request in
- * progress, then connections whose request body is being read, then all others. Of several, it
- * cuts the oldest connection of the peer with the most connections. */
+ * RP_HTTP_PAGE_CONNECTIONS, cuts another connection, of the first of these kinds that has one:
+ * connections without an accepted request, if there are more than RP_NEW_FDS of them;
+ * connections without a request in progress; connections whose request body is being read; all
+ * others. Of several connections of a kind, cuts the oldest connection of the peer with the
+ * most connections. */
 void rp_open_fds_enter(rp_open_fds *fds, int fd, uint64_t number, const char *peer);
 /* Removes a descriptor, if it is in the list. */
 void rp_open_fds_leave(rp_open_fds *fds, int fd);
@@ -72,13 +76,13 @@ rp_open_fd *rp_open_fds_find(rp_open_fds *fds, int fd);
 /* Returns the rp_client of a descriptor, or NULL. */
 rp_client *rp_open_fds_client(rp_open_fds *fds, int fd);
 
-/* Cuts the connections whose request bodies are past their deadline. Returns how long it is
- * until the next such deadline. */
+/* Cuts the connections whose request bodies are past their deadline. Returns the time in
+ * nanoseconds until the next deadline of a body; INT64_MAX if there is none. */
 int64_t rp_open_fds_cut_due(rp_open_fds *fds, int64_t now_ns);
 
-/* Records that a request of a descriptor waits for its page; NULL: that it no longer waits. If
- * the descriptor is cut, the waiting request is cancelled, since libmicrohttpd does not close a
- * suspended connection. */
+/* Records that a request of a descriptor waits for its page. If `wait` is NULL, records that it
+ * no longer waits. When the descriptor is cut, the waiting request is cancelled, since
+ * libmicrohttpd does not close a suspended connection. */
 void rp_open_fds_wait(rp_open_fds *fds, int fd, rp_page_wait *wait);
 
 /* Records that a page is being sent to a descriptor, and keeps a reference to the page. Then

@@ -26,7 +26,8 @@ struct rp_page_host {
     rp_gate *gate;
     rp_clients *clients;       /* list of the connections; NULL: they are not listed */
     rp_loop_metrics *counters; /* rp_metrics_shared(), for counting refusals */
-    bool is_open;              /* no credentials are required, so host names are checked */
+    bool is_open;              /* no credentials are required, so the header "Host" is checked:
+                                  rp_page_is_own_name() */
     const char *names;         /* host names accepted in "Host", separated by commas; or NULL */
     unsigned idle_s; /* seconds of silence after which an HTTP/1.1 connection is closed, and
                         seconds that the body of a request may take; 0 stands for 10 */
@@ -39,14 +40,14 @@ typedef struct rp_page_request {
     rp_string confirm;  /* the header "x-reprise-confirm"; its data is NULL if there is none */
     rp_string if_none_match; /* the header of this name; its data is NULL if there is none */
     rp_credentials shown;
-    bool is_repeated;    /* there are several headers "authorization": the request is refused */
+    bool is_repeated;    /* the request has several headers "authorization", so it is refused */
     uint64_t connection; /* number that identifies the connection */
     int64_t now_ns;
 } rp_page_request;
 
 /* Returns whether a server without credentials responds to requests for this host. It does if
  * `host` is an IP address, a name without a dot, a name below "localhost", or one of `names`.
- * Any other name may belong to a web site that makes it resolve to the server's address, to
+ * Any other name can belong to a web site that makes it resolve to the server's address, to
  * read the server's pages through a visitor's browser (DNS rebinding). `host` must be a name or
  * an address; a port after it is ignored. A name has labels of letters, digits, '-' and '_',
  * separated by single dots. If host.data is NULL, the result is true: a request without the
@@ -82,11 +83,11 @@ enum {
 size_t rp_page_headers(const rp_page_response *answer, rp_http_header out[RP_PAGE_HEADERS]);
 
 /* Makes the response to a request and returns true, or returns false if another thread must
- * make the response. If false, `ask` describes the request, and the caller must pass it to
- * rp_page_maker_ask(). If ask->route is for POST, the caller must first append the request's
- * body, at most RP_ASK_BODY_BYTES, to ask->body. If true, `answer` is a response in every case
- * (503 if there was no memory). `answer->body` and `ask->body` must be initialised;
- * `answer->body` is cleared. The function takes a bounded, short time.
+ * make the response. If the result is false, `ask` describes the request, and the caller must
+ * pass `ask` to rp_page_maker_ask(). If ask->route is for POST, the caller must first append
+ * the request's body, at most RP_ASK_BODY_BYTES, to ask->body. If the result is true, `answer`
+ * is a response in every case (503 if there was no memory). `answer->body` and `ask->body` must
+ * be initialised; the function clears `answer->body`. It takes a bounded, short time.
  *
  * This function also checks the request. The response is 401 or 403 if the peer lacks the role
  * of the route, 429 after too many wrong tokens, and 421 if rp_page_is_own_name() is false. It

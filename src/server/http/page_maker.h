@@ -2,14 +2,14 @@
 /* The page maker handles plain HTTP requests on its own threads, so that neither an event loop
  * nor a request for /healthz waits for them. It has a lane for each rp_route_lane (route.h) but
  * RP_ROUTE_NOW. A lane has queues and one thread, which starts with the first request of the
- * lane. Each lane has its own bounds, so requests of one lane never exclude those of another.
- * The rules are:
+ * lane. Each lane has its own bounds, so requests of one lane never exclude requests of another
+ * lane. The rules are:
  *
  *   M1  In the lanes RP_ROUTE_OVERVIEW, RP_ROUTE_PAGE and RP_ROUTE_RUN, requests for the same
- *       page share it if they arrive before the thread begins to make it. So each request gets
- *       a page that is newer than the request, and a thousand requests at once cause only one
- *       or two pages. In the other lanes, requests are handled one by one. The requests of a
- *       connection are then handled in the order of their arrival.
+ *       page share one page if they arrive before the thread begins to make it. So each request
+ *       gets a page that is newer than the request, and a thousand requests at once cause only
+ *       one or two pages. In the other lanes, requests are handled one by one. The requests of
+ *       a connection are then handled in the order of their arrival.
  *   M2  After making a page of the lanes named in M1, the lane's thread pauses for three times
  *       the processor time that the page took. So it uses at most a quarter of a processor,
  *       however many requests there are.
@@ -19,17 +19,18 @@
  *       their page, which is made at most once in RP_LIVE_NS. Other waiting requests for the
  *       same page share it.
  *   M6  In a lane, at most RP_PAGE_WAITS requests wait, not counting those that are being
- *       handled. They wait for at most RP_PAGE_QUEUES different pages, and their bodies have at
- *       most RP_PAGE_WAIT_BODIES bytes in total.
+ *       handled. The waiting requests are for at most RP_PAGE_QUEUES different pages, and their
+ *       bodies have at most RP_PAGE_WAIT_BODIES bytes in total.
  *   M7  If a request is cancelled before its page is begun, it takes no more room, and no page
  *       is made for it.
  *   M8  A thread holds the maker's lock for at most RP_PAGE_QUEUES comparisons of names, and
  *       some steps for each waiting request.
  *   M9  A lane serves its peers round robin, and the connections of a peer, too
  *       (page_shares.h). If there is no room for a new request, the connection that holds most
- *       loses its newest request, or all requests for its newest page: they are refused. If the
- *       connection of the new request would then hold more than that connection, the new
- *       request is refused instead. A connection that holds nothing always gets room. */
+ *       loses its newest request, or all requests for its newest page: these requests are
+ *       refused. But if the connection of the new request would then hold no less than that
+ *       connection, the new request is refused instead. A connection that holds nothing always
+ *       gets room. */
 #ifndef RP_SERVER_HTTP_PAGE_MAKER_H
 #define RP_SERVER_HTTP_PAGE_MAKER_H
 
@@ -63,7 +64,7 @@ typedef struct rp_page_queue rp_page_queue;
 struct rp_page_wait {
     /* Called once: on a thread of the maker, or on the thread that stops the maker, cancels the
      * request, or makes a request that takes its room (M9). Must not block. `made` is a
-     * reference that the callee owns. It is NULL if there is no memory, the maker has been
+     * reference that the callee owns. `made` is NULL if there is no memory, the maker has been
      * stopped, or the request was cancelled or refused. The function may free `wait`. */
     void (*on_made)(rp_page_wait *wait, rp_made_page *made);
     rp_page_ask ask; /* the request. The owner must free ask.body, in on_made or later */
@@ -76,7 +77,7 @@ struct rp_page_wait {
 typedef struct rp_page_maker rp_page_maker;
 
 /* Makes a page maker, which the caller owns. `host` is copied; its pointers must outlive the
- * maker. RP_NO_RESOURCE (memory). */
+ * maker. Errors: RP_NO_RESOURCE (memory). */
 RP_NODISCARD rp_status rp_page_maker_new(const rp_allocator *alloc, const rp_page_host *host,
                                          rp_page_maker **out, rp_error *err);
 /* Ends each thread after the request that it is handling, and calls on_made with NULL for all
@@ -85,14 +86,14 @@ void rp_page_maker_stop(rp_page_maker *maker);
 /* Stops the maker and frees it. NULL is fine. */
 void rp_page_maker_free(rp_page_maker *maker);
 
-/* Requests the page of wait->ask. If it returns true, on_made will be called once. If the maker
- * has been stopped, too many requests wait (M6, M9), or the thread cannot be started, returns
- * false and never calls on_made. Any thread. */
+/* Requests the page of wait->ask. Returns true if on_made will be called. Returns false, and
+ * never calls on_made, if the maker has been stopped, too many requests wait (M6, M9), there is
+ * no memory, or the thread cannot be started. Any thread may call it. */
 RP_NODISCARD bool rp_page_maker_ask(rp_page_maker *maker, rp_page_wait *wait);
 
 /* Cancels a request. If the request still waits, calls on_made with NULL and returns true (M7).
- * If its page is being made or on_made has been called, returns false. `wait` must be valid.
- * Any thread. */
+ * If its page is being made or on_made has been called, returns false. The memory of `wait`
+ * must still be valid. Any thread may call it. */
 bool rp_page_maker_cancel(rp_page_maker *maker, rp_page_wait *wait);
 
 #endif

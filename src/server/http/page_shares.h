@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Divides the room of a lane of page_maker.h fairly. The room is first divided between the
- * peers, and the part of a peer between its connections. A peer is an address together with the
- * name of its credentials. A share records what a peer or a connection holds of the room.
+/* Divides the room for waiting requests in a lane of page_maker.h fairly. The room is first
+ * divided between the peers, and the part of a peer between its connections. A peer is an
+ * address together with the name of its credentials. A share records what a peer or a
+ * connection holds of the room.
  *
  * Invariants:
  *   S1  each waiting request is in the list of its connection, in order of arrival;
  *   S2  the amounts of a peer are the sums of the amounts of its connections;
  *   S3  a share that has neither a request nor a page is freed.
  *
- * rp_page_shares is a plain value, not thread-safe. The time of each call grows with the number
- * of shares. There are at most two shares for each waiting request. */
+ * Only one thread at a time may use an rp_page_shares. The time of each call grows with the
+ * number of shares. There are at most two shares for each waiting request. */
 #ifndef RP_SERVER_HTTP_PAGE_SHARES_H
 #define RP_SERVER_HTTP_PAGE_SHARES_H
 
@@ -49,7 +50,7 @@ struct rp_page_share {
 /* The shares of a lane. Zero-initialise it and set the first field. */
 typedef struct rp_page_shares {
     const rp_allocator *alloc;
-    rp_page_share *first; /* peers */
+    rp_page_share *first; /* list of the peers */
     uint64_t turns;
 } rp_page_shares;
 
@@ -66,9 +67,10 @@ void rp_page_share_add_page(rp_page_share *share);
 void rp_page_shares_drop_page(rp_page_shares *shares, rp_page_share *share);
 
 /* Finds the connection that must give up some room for a new request, which needs `amount` and
- * comes from `connection` of `peer`. It is the connection that holds most, of the peer that
- * holds most. Returns NULL if the requesting connection would then hold more than that one. A
- * connection of a peer that holds nothing gets room in every case. */
+ * comes from `connection` of `peer`. This is the connection that holds most of the peer that
+ * holds most. But if `peer` holds something and would then hold no less than that peer, it is
+ * the connection of `peer` that holds most. Returns NULL if `connection` holds something and
+ * would then hold no less than that connection. */
 rp_page_share *rp_page_shares_richest(const rp_page_shares *shares, uint64_t peer,
                                       uint64_t connection, rp_page_measure measure,
                                       size_t amount);
@@ -78,13 +80,13 @@ rp_page_share *rp_page_shares_richest(const rp_page_shares *shares, uint64_t pee
 bool rp_page_share_has_less(const rp_page_share *a, const rp_page_share *b,
                             rp_page_measure measure);
 
-/* Returns whether connection `a` is served before `b`. If their peers differ, the turns of the
- * peers decide. */
+/* Returns whether connection `a` is served before `b`. If their peers differ, the members
+ * `turn` of the peers decide, otherwise those of the connections. */
 bool rp_page_share_is_before(const rp_page_share *a, const rp_page_share *b);
 /* Returns the connection to serve next; NULL if there is none. */
 rp_page_share *rp_page_shares_next(const rp_page_shares *shares);
-/* Records that a connection is served: its next turn, and that of its peer, comes after those
- * of all others. */
+/* Records that a connection is served: from now on the connection is the last of its peer's
+ * connections, and its peer is the last of the peers. */
 void rp_page_shares_serve(rp_page_shares *shares, rp_page_share *share);
 
 #endif

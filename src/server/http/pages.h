@@ -14,7 +14,7 @@ rp_server_view rp_page_view(const rp_page_host *host);
  * HTTP status in `*status` and returns NULL. */
 rp_table *rp_page_table_of(const rp_page_host *host, const rp_page_ask *ask,
                            rp_page_response *answer, int *status);
-/* Makes the response that there is no such table, with the names of those that there are.
+/* Makes the response which says that there is no such table and lists the tables that exist.
  * Returns its HTTP status, 404. */
 int rp_page_no_table(rp_store *store, const char *name, rp_page_response *answer);
 
@@ -35,7 +35,7 @@ rp_page_handler rp_page_checkpoint;
 rp_page_handler rp_page_runs;       /* the list of runs */
 rp_page_handler rp_page_run;        /* the points of a run after a number */
 rp_page_handler rp_page_run_csv;    /* all points of a run, as CSV */
-rp_page_handler rp_page_run_events; /* the same as an event file of TensorBoard */
+rp_page_handler rp_page_run_events; /* all points of a run, as an event file of TensorBoard */
 rp_page_handler rp_page_report;     /* adds to a run: run_body.h */
 
 #endif

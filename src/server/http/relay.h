@@ -20,8 +20,8 @@ typedef struct rp_relay rp_relay;
 /* All relays of an owner. Zero-initialise it and set the first three fields. */
 typedef struct rp_relays {
     rp_loop *loop;
-    int64_t linger_ns; /* time that the near peer has to read the rest and close after the far
-                          link has ended */
+    int64_t linger_ns; /* after the far link has ended: time in which the near peer must read
+                          the rest and close its side */
     size_t most;       /* bound of `count` */
 
     rp_relay *first;
@@ -29,14 +29,14 @@ typedef struct rp_relays {
 } rp_relays;
 
 /* Starts a relay. Takes ownership of both links in every case. Their descriptors must be
- * non-blocking. The relay closes both links when a link breaks, or when the far link has ended
- * and the near peer has read everything and ended its side. RP_NO_RESOURCE (memory, or `most`
- * reached). */
+ * non-blocking. The relay closes both links in each of these cases: a link breaks; the far link
+ * has ended, and the near peer has read everything and ended its side; linger_ns is over.
+ * Errors: RP_NO_RESOURCE (memory, or `most` reached). */
 RP_NODISCARD rp_status rp_relay_start(const rp_allocator *alloc, rp_relays *relays,
                                       rp_link *near, rp_link *far);
 
 /* Starts a relay from `near` to one end of a new socket pair. Returns the descriptor of the
- * other end, which the caller owns, or -1 on failure. On failure `near` may still be open. */
+ * other end, which the caller owns, or -1 on failure. On failure `near` can still be open. */
 RP_NODISCARD int rp_relay_to_pair(const rp_allocator *alloc, rp_relays *relays, rp_link *near);
 
 /* Closes all relays. */

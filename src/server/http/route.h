@@ -3,8 +3,8 @@
  * function that handles it, the role that it needs, and the thread that handles it.
  * docs/http.md lists the routes for users.
  *
- * To add a route, write its handler in a file page_<subject>.c, declare the handler in pages.h
- * and add a row to the table in routes.c. */
+ * To add a route, write its handler in a file page_<subject>.c, declare the handler in pages.h,
+ * and add a row for the route to the table in routes.c. */
 #ifndef RP_SERVER_HTTP_ROUTE_H
 #define RP_SERVER_HTTP_ROUTE_H
 
@@ -26,19 +26,19 @@ typedef struct rp_page_ask rp_page_ask;
 /* Where a request is handled. Each lane but RP_ROUTE_NOW has a thread of page_maker.h. */
 typedef enum rp_route_lane {
     RP_ROUTE_NOW,      /* on the event loop that has read the request: a few microseconds */
-    RP_ROUTE_OVERVIEW, /* pages about the whole server. They are few, and requests for the same
-                          page share it, so many requests of one reader do not delay others for
-                          long */
+    RP_ROUTE_OVERVIEW, /* pages about the whole server. There are few such pages, and requests
+                          for the same page share it. So many requests of one client do not
+                          delay those of others for long */
     RP_ROUTE_PAGE,     /* pages about one table or item */
-    RP_ROUTE_RUN,      /* pages about runs, which may be large */
+    RP_ROUTE_RUN,      /* pages about runs, which can be large */
     RP_ROUTE_CHANGE,   /* short changes */
-    RP_ROUTE_ACT,      /* changes that may wait for the journal or a checkpoint */
+    RP_ROUTE_ACT,      /* changes that can wait for the journal or a checkpoint */
     RP_ROUTE_LANES,
 } rp_route_lane;
 
 /* Handles a request: appends the body of the response to answer->body, which is empty, and
  * returns the HTTP status. The content type is application/json unless the handler sets
- * another. If the body is empty or marked as bad afterwards (no memory, or too large a page),
+ * another. If the handler leaves the body empty or bad (no memory, or the page is too large),
  * the response is 503 and says that there is not enough memory. */
 typedef int rp_page_handler(const rp_page_host *host, const rp_page_ask *ask,
                             rp_page_response *answer);
@@ -51,8 +51,8 @@ typedef struct rp_route {
     rp_route_lane lane;
     rp_page_handler *handle;
     bool confirms; /* the header x-reprise-confirm must equal the first name in the path. If the
-                      path has no names, it must equal the path's last part. It may have percent
-                      escapes */
+                      path has no names, it must equal the path's last part. The header may have
+                      percent escapes */
     bool is_live;  /* a request with ?after= waits for the next version of the page, which is
                       made at most once a second */
     bool is_part;  /* the page has only data newer than ?after=, so requests with different
@@ -81,7 +81,7 @@ struct rp_page_ask {
     rp_buf body; /* body of a POST request. The caller initialises and frees it */
 };
 
-/* Returns all routes. Static. */
+/* Returns all routes. The array is static. */
 const rp_route *rp_routes(size_t *count);
 
 typedef enum rp_route_found {
@@ -95,7 +95,8 @@ typedef enum rp_route_found {
 /* Finds the route of a request among `routes` and fills in `ask`, except for `body`, `peer` and
  * `connection`. `path` is the path that the peer sent, with or without a query. HEAD finds the
  * routes of GET. If the result is RP_ROUTE_NO_METHOD, `*allow` is the value for the header
- * Allow (static). A pure function of bytes from a peer, which fuzz/fuzz_page.c tests. */
+ * Allow (static). The result depends only on the arguments. fuzz/fuzz_page.c tests this
+ * function, since a peer chooses the bytes. */
 rp_route_found rp_route_find(const rp_route *routes, size_t count, const char *method,
                              rp_string path, rp_page_ask *ask, const char **allow);
 
@@ -107,7 +108,7 @@ bool rp_route_decode(rp_string text, rp_ask_name *out);
 /* Reads a decimal whole number below 2^64. Returns false if the text is anything else. */
 bool rp_route_read_number(rp_string text, uint64_t *out);
 
-/* Returns whether two requests are for the same page, so that they may share it. */
+/* Returns whether two requests are for the same page, so that they can share it. */
 bool rp_route_is_same(const rp_page_ask *a, const rp_page_ask *b);
 
 #endif

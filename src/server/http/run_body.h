@@ -6,8 +6,8 @@
  *    "episode": {"env": "cartpole", "states": [[0, 0, 0, 0]]}}
  *
  * Every part may be absent. If "value", "epsilon" or "return" is null, it is read as NaN. Other
- * keys are skipped. rp_run_body_read() is a pure function of the bytes, which fuzz/fuzz_runs.c
- * tests. */
+ * keys are skipped. The result of rp_run_body_read() depends only on the bytes.
+ * fuzz/fuzz_runs.c tests this function. */
 #ifndef RP_SERVER_HTTP_RUN_BODY_H
 #define RP_SERVER_HTTP_RUN_BODY_H
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots of a server, its tables and its connections, from which the pages are made. Plain
- * values. */
+/* Snapshots of a server, its tables and its connections, from which the pages are made. */
 #ifndef RP_SERVER_HTTP_SERVER_VIEW_H
 #define RP_SERVER_HTTP_SERVER_VIEW_H
 
@@ -124,7 +123,7 @@ enum { RP_PAGE_HEAD_BYTES = 256 << 10 };
  * out. */
 size_t rp_page_most_bytes(size_t table_count);
 
-/* Returns "loading", "serving", "degraded" or "draining". Static. */
+/* Returns "loading", "serving", "degraded" or "draining". The text is static. */
 const char *rp_health_name(rp_health health);
 
 #endif

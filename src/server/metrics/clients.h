@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of a server's connections, for the pages and calls that show it to people.
+/* The list of a server's connections, for the pages and calls that show the connections to
+ * users.
  *
  * Each connection has an rp_client. The connection's thread writes it, and other threads read
  * it. Its counters are relaxed atomics, since no other memory depends on them: counting is a
@@ -27,7 +28,7 @@ typedef struct rp_client {
     struct rp_client *prev, *next;   /* guarded by the lock of rp_clients */
     uint64_t id;                     /* unique for the life of the server; 0: not in the list */
     int64_t since_ns;                /* monotonic time of rp_clients_enter() */
-    char peer[RP_CLIENT_PEER_BYTES]; /* address of the client, perhaps cut off */
+    char peer[RP_CLIENT_PEER_BYTES]; /* address of the client, truncated to fit */
     atomic_int protocol;             /* rp_client_protocol */
     atomic_int role;                 /* rp_role of its last call */
     rp_counter calls, bytes_in, bytes_out;
@@ -43,7 +44,7 @@ typedef struct rp_clients {
 void rp_clients_init(rp_clients *clients);
 void rp_clients_deinit(rp_clients *clients);
 
-/* Adds a zero-initialised client to the list. Any thread. */
+/* Adds a zero-initialised client to the list. Any thread may call it. */
 void rp_clients_enter(rp_clients *clients, rp_client *client, const char *peer,
                       rp_client_protocol protocol, int64_t now_ns);
 /* Removes a client, if it is in the list. */
@@ -72,13 +73,13 @@ typedef struct rp_client_view {
 } rp_client_view;
 
 /* Copies up to `capacity` clients, the newest first. Returns the number of all clients. Any
- * thread. */
+ * thread may call it. */
 size_t rp_clients_list(rp_clients *clients, rp_client_view *out, size_t capacity);
 
-/* Returns the number of clients. Any thread. */
+/* Returns the number of clients. Any thread may call it. */
 size_t rp_clients_count(rp_clients *clients);
 
-/* Returns "new", "HTTP/2", "HTTP/1.1" or "shared memory". Static. */
+/* Returns "new", "HTTP/2", "HTTP/1.1" or "shared memory". The text is static. */
 const char *rp_client_protocol_name(rp_client_protocol protocol);
 
 #endif

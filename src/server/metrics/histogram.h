@@ -5,7 +5,7 @@
  *
  * One thread, the owner, records durations. Any thread may read the histogram. The counts are
  * relaxed atomics that only the owner writes, so recording a duration is a few plain loads and
- * stores. A concurrent reader may see the new duration in `counts` and not in `sum_ns`, or the
+ * stores. A concurrent reader can see the new duration in `counts` and not in `sum_ns`, or the
  * reverse. */
 #ifndef RP_SERVER_METRICS_HISTOGRAM_H
 #define RP_SERVER_METRICS_HISTOGRAM_H
@@ -41,7 +41,7 @@ static inline size_t rp_histogram_bucket(int64_t ns)
 /* Returns the largest duration of a bucket; INT64_MAX for the last bucket. */
 int64_t rp_histogram_bound_ns(size_t bucket);
 
-/* Records a duration of `ns` as often as `times` says. Only the owner may call it. */
+/* Records `times` durations of `ns` each. Only the owner may call it. */
 static inline void rp_histogram_record(rp_histogram *h, int64_t ns, uint64_t times)
 {
     atomic_uint_fast64_t *count = &h->counts[rp_histogram_bucket(ns)];
@@ -60,7 +60,7 @@ typedef struct rp_histogram_sum {
     uint64_t sum_ns;
 } rp_histogram_sum;
 
-/* Adds a histogram to the sum. Any thread. */
+/* Adds a histogram to the sum. Any thread may call it. */
 void rp_histogram_add(rp_histogram_sum *sum, const rp_histogram *h);
 
 /* Returns the number of durations up to 2^bit ns. `bit` must be between RP_HISTOGRAM_FIRST_BIT

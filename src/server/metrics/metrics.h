@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The counters of the server.
  *
- * Each event loop has its own set of counters, which only the loop's thread writes. Readers add
- * the sets up. So counting is a load and a store, without contention. Threads that have no loop
+ * Each event loop has its own set of counters, which only the loop's thread writes. So counting
+ * is a load and a store, without contention. Readers add the sets up. Threads that have no loop
  * share one set, and count with an atomic addition. All atomics are relaxed, since no other
  * memory depends on a count. Counters are never reset.
  *
@@ -22,8 +22,8 @@ typedef struct rp_counter {
 } rp_counter;
 
 /* Only the thread that owns the counter may call the next three functions. rp_counter_sub() is
- * for gauges. rp_counter_raise() is for a gauge that holds a maximum: it sets the counter to
- * `n` if `n` is higher. */
+ * for gauges, counters that can decrease. rp_counter_raise() is for a gauge that holds a
+ * maximum: it sets the counter to `n` if `n` is higher. */
 static inline void rp_counter_add(rp_counter *counter, uint64_t n)
 {
     uint64_t now = atomic_load_explicit(&counter->n, memory_order_relaxed);
@@ -38,7 +38,7 @@ static inline void rp_counter_raise(rp_counter *counter, uint64_t n)
     if (atomic_load_explicit(&counter->n, memory_order_relaxed) < n)
         atomic_store_explicit(&counter->n, n, memory_order_relaxed);
 }
-/* Adds to a shared counter. Any thread. */
+/* Adds to a shared counter. Any thread may call it. */
 static inline void rp_counter_add_shared(rp_counter *counter, uint64_t n)
 {
     atomic_fetch_add_explicit(&counter->n, n, memory_order_relaxed);
@@ -114,7 +114,7 @@ typedef struct rp_table_counters {
 typedef struct rp_metrics rp_metrics;
 typedef struct rp_table_metrics rp_table_metrics;
 
-/* Makes the metrics of a server with `loops` (>= 1) event loops. The caller owns them.
+/* Makes the metrics of a server with `loops` (>= 1) event loops. The caller owns them. Errors:
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_metrics_new(const rp_allocator *alloc, size_t loops,
                                       rp_metrics **out);
@@ -128,8 +128,8 @@ rp_loop_metrics *rp_metrics_shared(rp_metrics *metrics);
 
 /* Finds or makes the counters of the table `name`. Returns a reference, or NULL if there is no
  * memory. If a table is dropped and created again, its counters continue, unless
- * rp_metrics_forget_table() was called in between. Takes a lock (rank 70) and searches, so a
- * stream should keep the result. Any thread. */
+ * rp_metrics_forget_table() was called in between. Takes a lock (RP_RANK_METRICS, util/mutex.h)
+ * and searches, so a stream should keep the result. Any thread may call it. */
 rp_table_metrics *rp_metrics_table(rp_metrics *metrics, const char *name);
 void rp_metrics_forget_table(rp_metrics *metrics, const char *name);
 
@@ -139,7 +139,8 @@ void rp_table_metrics_unref(rp_table_metrics *table); /* NULL is fine */
  * caller's reference. */
 rp_table_counters *rp_table_metrics_loop(rp_table_metrics *table, size_t loop);
 
-/* Writes the sums of the counters over all loops and the shared set to `*out`. Any thread. */
+/* Writes the sums of the counters over all loops and the shared set to `*out`. Any thread may
+ * call it. */
 void rp_metrics_sum(rp_metrics *metrics, rp_loop_metrics *out);
 /* The counters of a table, added up over all loops. */
 typedef struct rp_table_sums {
@@ -149,7 +150,7 @@ typedef struct rp_table_sums {
     rp_histogram_sum insert_ns, sample_ns;
 } rp_table_sums;
 /* Adds up the counters of the table `name`. All sums are 0 if there is no such table. Any
- * thread. */
+ * thread may call it. */
 void rp_metrics_sum_table(rp_metrics *metrics, const char *name, rp_table_sums *out);
 
 #endif

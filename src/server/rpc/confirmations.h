@@ -4,9 +4,9 @@
  * A key may be sent once its insert is safe, that is, once the journal has written or synced
  * the insert's record (core/safety.h). The record's log sequence number (LSN) identifies it.
  * Keys are in the order in which they were added. The first `ready` keys are safe. The other
- * keys are divided into runs. A mark has the length of a run and the LSN at which the whole run
- * is safe. There are at most RP_CONFIRMATION_MARKS marks, so they need no allocation. If all
- * are used, further keys extend the last run.
+ * keys are divided into runs of successive keys. A mark has the length of a run and the LSN at
+ * which the whole run is safe. There are at most RP_CONFIRMATION_MARKS marks, so marks need no
+ * allocation. If all marks are used, further keys extend the last run.
  *
  * Invariants:
  *   F1  `ready` plus the sum of the marks' counts is `count`, which is at most `capacity`;

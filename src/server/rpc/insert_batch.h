@@ -2,10 +2,10 @@
 /* The batches of an insert stream. A batch holds items of the stream that one operation inserts
  * into one table.
  *
- * One read of a connection may bring many messages of a stream. A batch is open from its first
+ * One read of a connection can bring many messages of a stream. A batch is open from its first
  * item until the worker has handled these messages. Before the worker handles any other event,
  * it starts the batch's operation. So the worker takes the table's lock once for many messages.
- * The only visible effect is that items of one table may be inserted before earlier items of
+ * The only visible effect is that items of one table can be inserted before earlier items of
  * another table.
  *
  * If the table makes a started batch wait, the batch is parked until its operation completes.
@@ -16,7 +16,7 @@
  *
  *   W1  between turns of the worker's loop no batch is open;
  *   W2  all open batches of a worker belong to one stream, worker->batching, and have different
- *       tables. Meanwhile the worker handles no messages of other streams;
+ *       tables. While there is an open batch, the worker handles no messages of other streams;
  *   W3  when a stream ends, it has started all of its batches;
  *   W4  stream->parked_bytes is the sum of `held` over the parked batches;
  *   W5  rp_chunk_keep() was called for all chunks of the waiting items of a parked batch
@@ -30,22 +30,23 @@
 #include "table/table.h"
 
 enum {
-    RP_MAX_INSERT_BATCH = RP_BLOCK /* items. A table inserts so many per acquisition of its
-                                      lock, and checks all of them before the first */
+    RP_MAX_INSERT_BATCH = RP_BLOCK /* in items. A table inserts so many items per acquisition of
+                                      its lock, and checks all of them before it inserts the
+                                      first */
 };
 
 /* The message that a stream handles. A message with much work is handled in pieces, in several
  * turns of the loop (core/deferral.h). */
 typedef struct rp_insert_message {
-    bool is_begun; /* a part of the message may have been handled, but not all of it */
+    bool is_begun; /* the worker has begun to handle the message and has not finished */
     bool has_all_chunks;
     bool is_divisible; /* the message may be handled in pieces */
     rp_insert_request request;
     rp_pb_reader reader;  /* reads the chunks, then the items, that have not been added yet */
     size_t chunk_bytes;   /* bytes of the chunks that were added */
     size_t slices_left;   /* slices that the remaining items may have */
-    size_t parts, slices; /* of what was handled and is not yet counted as work: the number of
-                             chunks, items and keys to keep, and the number of slices */
+    size_t parts, slices; /* not yet counted as work: the number of chunks, items and keys to
+                             keep that were handled, and the number of slices in them */
 } rp_insert_message;
 
 typedef struct rp_insert_stream {
@@ -59,7 +60,7 @@ typedef struct rp_insert_stream {
     uint64_t messages; /* number of messages with items so far */
     rp_insert_message message;
     rp_insert_batch *parked;
-    size_t parked_bytes; /* W4 */
+    size_t parked_bytes; /* invariant W4 */
     size_t pinned;       /* the stream's part of the connection's pinned_bytes */
     rp_confirmations confirmed;
     bool has_ended; /* the client has sent its last message */
@@ -70,9 +71,10 @@ struct rp_insert_batch {
     rp_op op;
     rp_post post, progress;
     atomic_size_t in;            /* items inserted so far, while the operation waits */
-    atomic_uint_fast64_t in_lsn; /* LSN at which they are safe; written before `in` */
+    atomic_uint_fast64_t in_lsn; /* the journal's sequence number at which these items are safe
+                                    (core/safety.h); written before `in` */
     atomic_bool is_progress;     /* the post `progress` is in the loop's queue */
-    size_t confirmed;            /* items of `in` that have been confirmed */
+    size_t confirmed;            /* how many of these items have been confirmed to the client */
     rp_worker *worker;
     rp_insert_stream *stream; /* NULL: its call has ended */
     rp_served_table *served;  /* a reference while in use */
@@ -84,8 +86,8 @@ struct rp_insert_batch {
     uint64_t message; /* number of the last item's message in the stream */
     size_t bytes;     /* bytes of the batch's messages and items */
     /* The next three fields are used while the batch is parked. */
-    size_t waiting_from; /* index of the first item that waits. The batch owns references for
-                            this item and the later ones */
+    size_t waiting_from; /* index of the first item that waits. The batch owns the references of
+                            this item and of the later ones */
     size_t own_bytes;    /* bytes of the waiting items and the batch itself, without chunks */
     size_t held;         /* own_bytes, and the bytes of chunks that no table holds */
     int64_t came_ns;     /* time at which the first item arrived */
@@ -95,7 +97,7 @@ struct rp_insert_batch {
  * memory or the stream is finished, fills in `*err` and returns NULL. */
 rp_insert_batch *rp_insert_batch_for(rp_insert_stream *stream, rp_error *err);
 /* Starts the open batches if a message of `items` items might not fit into one of them. A
- * message of up to RP_MAX_INSERT_BATCH items is not split between batches, since the table may
+ * message of up to RP_MAX_INSERT_BATCH items is not split between batches, since the table can
  * refuse the message as a whole. All open batches together hold at most RP_MAX_INSERT_BATCH
  * items, so that the first items are still in the processor's cache when the operations start.
  * Only one larger message may exceed this. Also starts the open batches if they hold OPEN_BYTES
@@ -104,8 +106,8 @@ rp_insert_batch *rp_insert_batch_for(rp_insert_stream *stream, rp_error *err);
 void rp_insert_batches_make_room(rp_worker *worker, size_t items);
 /* Starts the worker's open batches. May end their stream. */
 void rp_insert_batches_start(rp_worker *worker);
-/* Withdraws the operations of the parked batches. Drops those of their items that are in no
- * table yet. */
+/* Withdraws the operations of the parked batches, and drops the items that are not in a table
+ * yet. */
 void rp_insert_batches_withdraw(rp_insert_stream *stream);
 /* Updates `held` of the parked batches, since tables may have released chunks. */
 void rp_insert_batches_update_held(rp_insert_stream *stream);

@@ -8,13 +8,13 @@
  *             request asks for that, and it is possible and shorter
  *   entries   writes one entry for each sample. Offsets count from the first row of a cut chunk
  *
- * Writers choose the keys of chunks, and two writers may have chosen the same key. Then one
- * chunk keeps the key. Each other chunk with this key gets a key that no other chunk of the
- * response has.
+ * Writers choose the keys of chunks, and two writers may have chosen the same key. If so, one
+ * of these chunks keeps the key. Each other chunk with this key gets a key that no other chunk
+ * of the response has.
  *
  * The response is made in steps, because cutting takes time and the event loop has other
- * connections to serve. An item whose chunks are cut gets a new trajectory, to which the reply
- * holds a reference.
+ * connections to serve. If chunks of an item are cut, a new trajectory is made for the item,
+ * and the reply holds a reference to it.
  *
  * Invariants:
  *   R1  the phases follow each other in the order above;
@@ -80,9 +80,9 @@ void rp_items_response_init(rp_items_response *response, const rp_allocator *all
 void rp_items_response_deinit(rp_items_response *response);
 
 /* Makes the next step: reads and writes about `work` bytes (>= 1), and at most one chunk or
- * entry more. On RP_OK, `*done` receives whether the reply is complete. RP_NO_RESOURCE if the
- * reply would exceed max_bytes, or there is no memory. Then the caller must not send the reply.
- */
+ * entry more. On RP_OK, `*done` receives whether the reply is complete. Returns RP_NO_RESOURCE
+ * if the reply would exceed max_bytes, or there is no memory. In this case the caller must not
+ * send the reply. */
 RP_NODISCARD rp_status rp_items_response_step(rp_items_response *response, size_t work,
                                               bool *done, rp_error *err);
 

@@ -3,12 +3,13 @@
  * table.
  *
  * A task first waits until its connection may queue responses (core/connection_room.h), so that
- * the items for a slow reader take no memory. Then it draws the items. The budget of queued
- * bytes counts them from before the draw until the response is made of them, so the response
- * always has room (core/queue_budget.h, Q5). The draw may take long, so the task waits again
- * until the connection may queue responses. Then it makes the response in steps, one in each
- * turn of the event loop. The steps count as work of the turn: if a turn has done too much
- * work, the next step waits for a later turn (core/deferral.h).
+ * the items for a slow reader take no memory. Then it draws the items, that is, samples or
+ * looks them up in the table. The budget of queued bytes counts the items from before the draw
+ * until the response is made of them, so the response always has room (core/queue_budget.h,
+ * Q5). The draw can take long, so after the draw the task waits again until the connection may
+ * queue responses. Then it makes the response in steps, one in each turn (iteration) of the
+ * event loop. The steps count as work of the turn: if a turn has done too much work, the next
+ * step waits for a later turn (core/deferral.h).
  *
  * Invariants:
  *   I1  is_making is set exactly while the task is counted in connection->makers;
@@ -36,7 +37,8 @@ struct rp_items_task {
     rp_sample_array room;    /* receives the drawn samples */
     size_t count;            /* number of samples */
     bool has_message;        /* the request has arrived */
-    bool is_beginning;       /* `begin` runs: this turn of the loop may work for the task */
+    bool is_beginning;       /* `begin` is running: this turn of the loop is allowed to work for
+                                the task */
     bool waits_for_room;     /* the timer is armed for another try to get room */
     bool with_chunks, cut_rows;
     bool is_responding;
@@ -72,12 +74,12 @@ void rp_items_half_close(rp_task *task);
 void rp_items_begin(rp_items_task *items, size_t work, void (*begin)(rp_items_task *));
 
 /* Calls `begin` again when there may be room for `bytes` of items, for which the last draw
- * found no room. If there is none until until_ns, ends the call. Must be called after the draw
- * has given back all bytes that it had taken. */
+ * found no room. If there is no room until until_ns, ends the call. Must be called after the
+ * draw has given back all bytes that it had taken. */
 void rp_items_begin_again(rp_items_task *items, size_t bytes);
 
-/* Makes the timer call `due` at `due_ns`. The end of the call or another wait before that time
- * cancels this. If there is no memory, ends the call and returns false. */
+/* Makes the timer call `due` at `due_ns`. If the call ends or begins another wait before that
+ * time, `due` is not called. If there is no memory, ends the call and returns false. */
 bool rp_items_wait(rp_items_task *items, int64_t due_ns, void (*due)(rp_items_task *));
 void rp_items_stop_waiting(rp_items_task *items);
 

@@ -22,8 +22,8 @@ extern const rp_task_kind rp_health_check_kind, rp_health_watch_kind, rp_reflect
 /* Frees the batches that a worker keeps for reuse. */
 void rp_insert_batches_free(rp_worker *worker);
 
-/* Returns the change of a table that a request asks for. Fields of the rate limiter that the
- * request does not have keep the values that they have in the table. */
+/* Returns the change of a table that a request asks for. If the request lacks a field of the
+ * rate limiter, the result has the value that this field has in the table. */
 rp_table_alteration rp_alteration_of(const rp_wire_alter_table *asked, rp_table *table);
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The response to an operation on rollouts (reprise/rollouts.h). A response with groups of
- * rollouts first waits until the connection has room for it (core/connection_room.h). Then it
- * is made in steps, so that a large response does not delay other calls. Large values are not
- * copied: the message keeps the groups until it has been written.
+/* The response to an operation on rollouts, a named buffer of groups of items
+ * (reprise/rollouts.h). A response with groups first waits until the connection has room for it
+ * (core/connection_room.h). When there is room, the response is made in steps, so that a large
+ * response does not delay other calls. Large values are not copied: the message keeps the
+ * groups until it has been written.
  *
- * If the message is released before it was written whole, the lease of its groups is released,
- * so that they can be drawn again at once.
+ * A draw leases its groups to a consumer. If the message is released before all of it was
+ * written, this lease is released, so that the groups can be drawn again at once.
  *
  * While a response waits for room, its bytes count as parked bytes (core/pinned.h), since the
- * rollouts no longer count them if its groups are removed meanwhile. If the parked bytes exceed
- * their limits, the response is refused.
+ * rollouts do not count groups that are removed meanwhile. If the parked bytes exceed their
+ * limits, the response is refused.
  *
  * Invariants:
  *   P1  connection->making_bytes includes made_bytes. If is_making, connection->makers counts
@@ -24,7 +25,7 @@
 
 /* The state of a response. It must be the first member of the struct of the call. */
 typedef struct rp_rollout_reply {
-    rp_task task; /* first */
+    rp_task task; /* must be the first member */
     bool has_message, is_making, waits_for_room;
     rp_message *message; /* the message that is being made, or NULL */
     rp_rollout_batch_writer writer;
@@ -42,8 +43,8 @@ rp_rollouts *rp_rollouts_of(rp_task *task, rp_string name);
  * message, ends the call and returns false. */
 RP_NODISCARD bool rp_rollout_take_message(rp_rollout_reply *reply);
 
-/* Returns the units of work (core/deferral.h) of a draw or a peek, without those for the bytes
- * of its response. */
+/* Returns the units of work (core/deferral.h) of a draw or a peek. The units for the bytes of
+ * the response are not included. */
 size_t rp_rollout_batch_work(const rp_rollout_batch *batch);
 
 /* Returns how many groups, from the first on, fit into a response of `most` bytes. */

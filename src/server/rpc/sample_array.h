@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The array that receives the samples of a Sample or Peek call.
  *
- * A call may ask for many samples and wait long for the first one. So the array takes memory
+ * A call can ask for many samples and wait long for the first one. So the array takes memory
  * page by page, as samples are written. The budget of queued bytes counts the cost of each
- * drawn item (core/queue_budget.h, Q4). This cost covers the item's entry in the array: it
- * includes 192 bytes for the indexes of a table, which a drawn item does not use, and an
- * rp_sample is smaller. Peek also writes entries for keys without an item, so for Peek the
- * budget counts the whole array.
+ * drawn item (core/queue_budget.h, Q4). This cost covers the item's entry in the array: the
+ * cost includes 192 bytes for the indexes of a table, which a drawn item does not use, and an
+ * rp_sample takes fewer bytes. Peek also writes entries for keys without an item, so for Peek
+ * the budget counts the whole array.
  *
  * The system bounds the number of memory mappings of a process. So at most 4,096 calls of a
  * server have arrays of more than 1,024 samples. A further call gets an array of 1,024 samples,
- * and its response has at most so many. */
+ * and its response has at most 1,024 samples. */
 #ifndef RP_SERVER_RPC_SAMPLE_ARRAY_H
 #define RP_SERVER_RPC_SAMPLE_ARRAY_H
 
@@ -28,9 +28,9 @@ typedef struct rp_sample_array {
 } rp_sample_array;
 
 /* Makes an array for `count` (>= 1) samples. If `is_whole`, the budget of queued bytes counts
- * the whole array from now on. If not, the array may be smaller: array->count is its length.
- * RP_NO_RESOURCE if the budget is used up or there is no memory. Then `*why` receives the
- * reason. */
+ * the whole array from now on. If not, the array can be smaller than `count`: array->count is
+ * its length. Returns RP_NO_RESOURCE if the budget is used up or there is no memory. In this
+ * case `*why` receives the reason. */
 RP_NODISCARD rp_status rp_sample_array_init(rp_sample_array *array, rp_worker *worker,
                                             size_t count, bool is_whole, rp_refusal *why,
                                             rp_error *err);

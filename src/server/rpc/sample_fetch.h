@@ -36,7 +36,8 @@ struct rp_sample_fetch {
 };
 
 /* Returns a fetch with room for `count` samples (<= RP_MAX_FETCH), or NULL if there is no
- * memory. It sets the fields `worker` and `capacity`; the caller must set the others. */
+ * memory. The function sets the fields `worker` and `capacity`; the caller must set the others.
+ */
 rp_sample_fetch *rp_sample_fetch_new(rp_worker *worker, size_t count);
 /* Ends the use of a fetch: gives the bytes that the fetch still holds (op.held_bytes) back to
  * `drawn` (core/drawn.h), and drops the fetch's references. The fetch is then kept for reuse or

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The chunks of an insert stream, found by key: chunks (encoded columns of steps) that the
- * client has sent on the stream, and to which later items of the stream may refer.
+ * client has sent on the stream, and to which later items of the stream can refer.
  *
  * A key is private to its stream. Items mostly refer to chunks in the order in which the chunks
  * were sent. So a lookup first tries the entry after the one that was found last, and then a
@@ -15,10 +15,10 @@
  *       their chunks. While no table holds such a chunk, the server's budget.kept counts it
  *       (chunk/keep.h).
  *
- * Entries are marked at the end of a turn of the loop. Most entries are dropped in the turn in
- * which they were added, and are never marked.
+ * Entries are marked at the end of a turn (iteration) of the event loop. Most entries are
+ * dropped in the turn in which they were added, and are never marked.
  *
- * A plain value. */
+ * Only one thread at a time may use an rp_stream_chunks. */
 #ifndef RP_SERVER_RPC_STREAM_CHUNKS_H
 #define RP_SERVER_RPC_STREAM_CHUNKS_H
 
@@ -36,8 +36,8 @@ typedef struct rp_stream_chunks {
     rp_stream_chunk *entries;
     size_t count, capacity;
     size_t next;         /* index of the entry that a lookup tries first */
-    size_t unused_bytes; /* C2 */
-    size_t marked;       /* C4 */
+    size_t unused_bytes; /* invariant C2 */
+    size_t marked;       /* invariant C4 */
     size_t kept_change;  /* change for rp_stream_chunks_take_change() */
 } rp_stream_chunks;
 
@@ -60,12 +60,12 @@ void rp_stream_chunks_update_use(rp_stream_chunks *chunks);
  * calls since the last rp_stream_chunks_take_change(). */
 size_t rp_stream_chunks_take_change(rp_stream_chunks *chunks);
 
-/* Finds a chunk by its key. Returns it borrowed, or NULL if there is none. The caller must set
- * `use` if an item refers to the chunk from now on. */
+/* Finds a chunk by its key. Returns a borrowed pointer, or NULL if the stream has no such
+ * chunk. The caller must set `use` if an item refers to the chunk from now on. */
 rp_chunk *rp_stream_chunks_find(rp_stream_chunks *chunks, uint64_t key, bool use);
 
-/* Adds a chunk, whose key must be new. On RP_OK, takes the caller's reference. RP_NO_RESOURCE.
- */
+/* Adds a chunk, whose key must be new. On RP_OK, takes the caller's reference. Errors:
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_stream_chunks_add(rp_stream_chunks *chunks, rp_chunk *chunk);
 
 /* Drops all chunks whose key is not among the `count` keys. Returns false if one of the keys

@@ -12,8 +12,8 @@
  *   server   for each part of the arena: u64 size of the part, with a read-only descriptor of
  *            it (SCM_RIGHTS); before the first response that names an offset in that part
  *   client   for each hold that it no longer needs: u64 number of the hold
- *   client   for each call from which it reads no more: u64 2^63 + number of the call, u64
- *            number of its holds that the client has received
+ *   client   for each call from which it reads no more: u64 2^63 + number of the call (numbers
+ *            of holds are below 2^63), u64 how many holds of this call the client has received
  *
  * All numbers are little-endian. If the client lacks the role that SampleShared needs, or the
  * server has no arena, the server closes the connection. A message on a Unix socket is in the
@@ -25,23 +25,26 @@
  * that made them. When the lease's connection ends, the lease ends and its holds are released,
  * even if the client crashed.
  *
- * A call may end before the client has read all of its responses. So the client chooses a
- * number for each call. At the end of the call it sends the number and how many holds of the
- * call it has received, and the server releases the others. This message uses another
- * connection than the call, and may arrive before the call begins. So the server remembers the
- * last 64 numbers of calls that were closed before they began, and refuses these calls.
+ * A call can end before the client has read all of its responses. So the client chooses a
+ * number for each call. At the end of the call the client sends the number and how many holds
+ * of the call it has received, and the server releases the other holds of the call. This
+ * message uses another connection than the call, and can arrive before the call begins. So the
+ * server remembers the last 64 numbers of calls that were closed before they began, and refuses
+ * these calls.
  *
- * Before the server itself ends a lease, it stops the arena from reusing freed blocks
- * (rp_shared_arena_retire()). So bytes that a client still reads do not change.
+ * When the server shuts down, it ends all leases. Before that, it stops the arena from reusing
+ * freed blocks, for good (rp_shared_arena_retire()). So bytes that clients still read do not
+ * change.
  *
  * Invariants of a lease, whenever its lock is free:
  *   L1  `bytes` is the sum of the bytes of all holds;
- *   L2  each index below `capacity` is the index of a hold or in the list of free indexes;
+ *   L2  the lease has an array of holds. The number of a hold is its index in the array plus 1.
+ *       Each entry of the array without a hold is in the list of free entries;
  *   L3  the holds of an open call are in the call's list, the latest first;
  *   L4  call_count is the length of `calls`, and at most MAX_CALLS.
  *
  * Any thread may call these functions. The list of leases and each lease have a lock of rank
- * 77. No thread holds two of these locks. */
+ * RP_RANK_LEASE (util/mutex.h). No thread holds two of these locks. */
 #ifndef RP_SERVER_SHM_LEASE_H
 #define RP_SERVER_SHM_LEASE_H
 
@@ -87,22 +90,24 @@ const uint8_t *rp_lease_id(const rp_lease *lease); /* borrowed */
 rp_lease *rp_leases_find(rp_leases *leases, const void *id, size_t size);
 void rp_lease_unref(rp_lease *lease); /* NULL is fine */
 
-/* Begins the call `number`, which is below 2^63. Returns NULL if the lease has ended, the
- * number is in use or was closed, the lease has too many calls, or there is no memory. The
- * caller must end the call before it drops its reference to the lease. */
+/* Begins the call with the number `number`, which is below 2^63. Returns NULL if the lease has
+ * ended, an open call has this number, a call with this number was closed before it began, the
+ * lease has too many calls, or there is no memory. The caller must end the call before it drops
+ * its reference to the lease. */
 rp_lease_call *rp_lease_begin_call(rp_lease *lease, uint64_t number);
 void rp_lease_end_call(rp_lease *lease, rp_lease_call *call); /* NULL is fine */
-/* Closes the call `number`, of which the client has received `count` holds and expects no more.
- * Releases the call's other holds. Returns false if the client violates the protocol: the call
- * was closed before, had fewer holds, or has not begun although `count` is not 0. Also returns
- * false if too many calls were closed before they began. */
+/* Must be called when the client has sent the number of a call and its count of holds. Keeps
+ * the first `count` holds of the call, which the client has received, releases its other holds,
+ * and allows no more holds for the call. Returns false if the client violates the protocol: the
+ * call was closed before; the call had fewer than `count` holds; the call has not begun, and
+ * `count` is not 0; or too many calls were closed before they began. */
 bool rp_lease_close_call(rp_lease *lease, uint64_t number, uint64_t count);
 
 /* Adds a hold: a new reference to `trajectory`, which counts as `bytes`. Sends the client the
  * descriptors of the parts of the arena that it does not have yet. Returns the number of the
- * hold, or 0 if none was made. None is made if the lease or the call has ended, or if the lease
- * would hold more than `limit` bytes or all leases together more than 4 * `limit`. None is
- * made, either, if there is no memory or a descriptor could not be sent without waiting. */
+ * hold. Returns 0, without making a hold, in these cases: the lease has ended; the client has
+ * closed the call; the lease would hold more than `limit` bytes, or all leases together more
+ * than 4 * `limit`; there is no memory; a descriptor could not be sent without waiting. */
 uint64_t rp_lease_hold(rp_lease *lease, rp_lease_call *call, rp_trajectory *trajectory,
                        size_t bytes, size_t limit);
 /* Releases the holds with these numbers. If a hold does not exist, still releases the others

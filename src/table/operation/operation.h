@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of inserts and samples (operations, table/op.h), shared by the three files that
- * implement them:
+/* The functions of inserts and samples that the three files which implement them share. An
+ * insert or a sample is an operation, an rp_op (table/op.h). An operation that has to wait is
+ * parked: it is in a queue of its table.
  *
  *   operation.c   starts operations, parks them, resumes them, completes them
  *   insert.c      inserts items
@@ -25,9 +26,10 @@ static inline rp_progress rp_op_end(rp_op *op, rp_status status)
 }
 rp_progress rp_op_end_out_of_memory(const rp_table *t, rp_op *op);
 
-/* Returns true if inserts, or samples, must wait for another reason than the rate limiter: this
- * side of the table is paused, or deferred extensions or the log are behind. `side` is one of
- * RP_SIDE_.... */
+/* Returns true if one side of the table, its inserts or its samples (`side`, one of
+ * RP_SIDE_...), must wait for another reason than the rate limiter. There are three such
+ * reasons: the side is paused; too many events wait for deferred extensions; or the log is
+ * behind (is_behind() in log_record.h). */
 static inline bool rp_op_is_held_up_locked(const rp_table *t, uint32_t side) RP_REQUIRES(t->mu);
 static inline bool rp_op_is_held_up_locked(const rp_table *t, uint32_t side)
 {
@@ -40,55 +42,62 @@ static inline bool rp_op_is_held_up_locked(const rp_table *t, uint32_t side)
 /* The data of an item to insert that is computed without the lock. */
 typedef struct rp_prepared {
     rp_weighed weighed;
-    rp_trajectory *trajectory; /* a reference for the table; NULL once the table has taken it */
-    size_t evicted;            /* items evicted for it */
+    /* The reference that the table gets; NULL once the table has taken it. */
+    rp_trajectory *trajectory;
+    size_t evicted; /* items evicted for this item because of max_size */
     uint32_t tag;
-    bool is_offered; /* the reference is the caller's (RP_INSERT_TAKE) */
+    bool is_offered; /* the reference is the one that the caller of the insert offered
+                        (RP_INSERT_TAKE). Otherwise rp_insert_prepare() has added it */
 } rp_prepared;
 
-/* Checks all items of an operation before the first is inserted. If `block_size` is the number
- * of all items, does nothing, since rp_insert_prepare() checks the items of one block. */
+/* Checks all items of an operation before the first is inserted. Does nothing if all items are
+ * in one block, since rp_insert_prepare() then checks all of them before the first is
+ * inserted. */
 RP_NODISCARD rp_status rp_insert_check(const rp_table *t, rp_op *op, size_t block_size);
 
-/* Prepares items [first, first + count). After success the caller must call
- * rp_insert_clean_up().
- * RP_INVALID, RP_NO_RESOURCE. */
+/* Prepares items [first, first + count) for rp_insert_block_locked(): checks them, computes
+ * what needs no lock, and announces them to the log. After success the caller must call
+ * rp_insert_clean_up(). Errors: RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_insert_prepare(const rp_table *t, rp_op *op, size_t first,
                                          size_t count, rp_prepared *block, rp_error *err);
 
-/* Returns the disk space that the log reserved for a prepared block (op->claimed). Called after
- * rp_account_publish() has counted the block's items. */
+/* Gives `claimed` bytes of disk space, which the log has reserved for a prepared block
+ * (op->claimed), back to the log. Called after rp_account_publish() has counted the block's
+ * items. */
 void rp_insert_unclaim(const rp_table *t, uint64_t claimed);
-/* Drops the references of a prepared block that the table did not take. The first `done` items
- * have been processed. For the others, the caller keeps the references that it offered. */
+/* Drops the references of a prepared block that the table did not take. Exception: for an item
+ * that was not processed (index `done` or more), the caller of the insert keeps the reference
+ * that it offered. */
 void rp_insert_clean_up(const rp_prepared *block, size_t count, size_t done);
 
-/* Returns how many items, from op->done on, to insert under one acquisition of the lock: at
- * most `most` items, which have at most RP_BLOCK_CHUNKS chunks together, but at least one item.
- */
+/* Returns how many items, from op->done on, to insert under one acquisition of the lock. This
+ * is at least 1 and at most `most`. Several items have at most RP_BLOCK_CHUNKS chunks
+ * together. */
 size_t rp_insert_block_size(const rp_op *op, size_t most);
 
 /* Inserts a block of the operation's items, from op->done on. */
 rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, size_t count,
                                    int64_t wall_ns) RP_REQUIRES(t->mu);
 
-/* For an insert that was parked and is complete: drops the references that the caller offered
- * (RP_INSERT_TAKE) for the items inserted after it was parked, since the table has made its own
- * references to these. Must not be called under a lock. */
+/* Called when an insert is complete; has an effect only if the insert was parked. For items
+ * inserted after it was parked, the table has added references of its own. So this function
+ * drops the references to these items that the caller offered (RP_INSERT_TAKE). Must not be
+ * called under a lock. */
 void rp_insert_finish(const rp_op *op);
 
-/* Makes every allocation that inserting `count` items may need (T3 in table.c). */
+/* Makes every allocation that inserting `count` items can need, so that the inserts cannot fail
+ * half-way (invariant T3 in table.c). */
 RP_NODISCARD rp_status rp_insert_reserve_locked(rp_table *t, const rp_insert *items,
                                                 size_t count) RP_REQUIRES(t->mu);
 
-/* Puts an item into a slot. Cannot fail. */
+/* Puts an item into a slot, and evicts the items over max_size. Cannot fail. */
 void rp_insert_link_locked(rp_table *t, const rp_insert *item, rp_prepared *p, int64_t wall_ns)
     RP_REQUIRES(t->mu);
 
 /* Continues a parked insert by one or two blocks. */
 rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu);
 
-/* Checks the options of a sample. RP_INVALID. */
+/* Checks the options of a sample. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_sample_check(const rp_table *t, rp_op *op);
 
 /* Returns the number of samples that the operation must have drawn before it may complete. */

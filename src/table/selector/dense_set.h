@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A set of slots (numbers of a table's items, slots.h) from which slots can be drawn uniformly.
- * It has an array of its slots without holes, and for each slot the slot's index in the array.
- * A removal moves the last slot of the array into the hole.
+ * The set has an array of its slots without holes, and for each slot the slot's index in this
+ * array. When a slot is removed, the last slot of the array takes its place.
  *
- * Draws depend on the order of the array. So a cut (snapshot/cut.h), which copies the state of
- * a table in use, reads the array: while a cut is open, a block of the array is copied before
- * its first change.
+ * Draws depend on the order of the array. So a cut (snapshot/cut.h), which is a copy of the
+ * state of a table in use at one instant, includes the array. While a cut is open, each block
+ * of the array is saved (copied) before its first change.
  *
  * Invariants:
- *   D1  a block that was in use at the cut is saved, or has not changed since;
+ *   D1  a block that was in use when the cut was taken is saved, or has not changed since then;
  *   D2  slots[places[s]] == s for every slot s of the set, and count <= capacity. */
 #ifndef RP_TABLE_SELECTOR_DENSE_SET_H
 #define RP_TABLE_SELECTOR_DENSE_SET_H
@@ -18,10 +18,10 @@
 #include "reprise/alloc.h"
 #include "util/rng.h"
 
-enum { RP_DENSE_BLOCK = 4096 }; /* slots: 16 KiB */
+enum { RP_DENSE_BLOCK = 4096 }; /* slots of one block of the array: 16 KiB */
 
-/* The copies that an open cut needs. After reading `saved` with acquire, a thread may read the
- * copy without the table's lock, as with rp_slots_cut. */
+/* The copies that an open cut needs. A thread that has read the entry of a block in `saved`
+ * with acquire order may read the block's copy without the table's lock. */
 typedef struct rp_dense_cut {
     size_t count;        /* slots in the set at the cut */
     uint32_t *copies;    /* copies of the saved blocks, each at the index of its block */
@@ -32,9 +32,9 @@ typedef struct rp_dense_set {
     uint32_t *slots;
     uint32_t *places; /* for each slot of the set its index in `slots` */
     size_t count;
-    size_t capacity, place_capacity; /* lengths of the two arrays. After a failed allocation,
-                                        place_capacity may be larger */
-    rp_dense_cut *cut;               /* the open cut, borrowed; or NULL */
+    size_t capacity, place_capacity; /* lengths of the arrays `slots` and `places`. After a
+                                        failed allocation, place_capacity can be larger */
+    rp_dense_cut *cut;               /* the open cut, borrowed; NULL if there is none */
 } rp_dense_set;
 
 /* Makes room for slots 0 .. slot_count - 1. On RP_NO_RESOURCE the set is unchanged. */
@@ -49,9 +49,9 @@ void rp_dense_set_clear(rp_dense_set *d, const rp_allocator *alloc);
 void rp_dense_set_add(rp_dense_set *d, uint32_t slot);
 void rp_dense_set_remove(rp_dense_set *d, uint32_t slot);
 
-/* Draws `count` slots, and writes them and their probabilities. Returns the number drawn. If
- * `distinct`, no slot is drawn twice, so the number is at most the size of the set. A distinct
- * draw changes the order of the array and nothing else. The set must not be empty. */
+/* Draws `count` slots, and writes them and their probabilities. Returns the number of slots
+ * drawn. If `distinct`, no slot is drawn twice, so the number is at most the size of the set. A
+ * distinct draw changes the order of the array and nothing else. The set must not be empty. */
 size_t rp_dense_set_pick(rp_dense_set *d, rp_rng *rng, size_t count, bool distinct,
                          uint32_t *slots, double *probabilities);
 
@@ -59,7 +59,7 @@ size_t rp_dense_set_pick(rp_dense_set *d, rp_rng *rng, size_t count, bool distin
  * that draw. `places` is scratch memory with room for `count`. */
 void rp_dense_set_unpick(rp_dense_set *d, rp_rng before, size_t count, uint32_t *places);
 
-/* Returns true if D2 holds. */
+/* Returns true if invariant D2 holds. */
 bool rp_dense_set_check(const rp_dense_set *d);
 
 #endif

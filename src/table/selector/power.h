@@ -3,7 +3,7 @@
  *
  * These functions use only additions, multiplications, divisions, comparisons and bit
  * operations, always in the same order. So every machine, compiler and instruction set computes
- * the same bits, which pow() of the C library does not promise. The relative error is below
+ * the same bits. pow() of the C library does not promise this. The relative error is below
  * 2^-51 * (1 + |exponent * log2(x)|). */
 #ifndef RP_TABLE_SELECTOR_POWER_H
 #define RP_TABLE_SELECTOR_POWER_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 /* Sets out[i] to x[i]^exponent. The exponent must be finite, and each x[i] must be positive and
- * finite, or 0, for which the result is 0. Results out of the range of float64 become 0 or
+ * finite, or 0, for which the result is 0. Results outside the range of float64 become 0 or
  * infinity. `out` must not overlap `x`. */
 typedef void rp_power_fn(const double *restrict x, double exponent, double *restrict out,
                          size_t count);

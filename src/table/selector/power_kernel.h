@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The body of a power function. A file defines POWER, the name of the function, then includes
- * this file, and is compiled for one instruction set. There are no branches, so compilers
- * vectorise the loop.
+/* The body of a power function. A .c file defines POWER as the name of the function and
+ * includes this file. Each such .c file is compiled for one instruction set. There are no
+ * branches, so compilers vectorise the loop.
  *
  * x^a = 2^(a log2 x).
  *
@@ -40,10 +40,11 @@ static inline double from_bits(uint64_t bits)
 
 static inline double log2_of(double x)
 {
-    double tiny = x < 0x1p-1022 ? 1.0 : 0.0; /* denormal: scale it up */
+    /* 1 if x is denormal: x is then scaled up by 2^54 */
+    double tiny = x < 0x1p-1022 ? 1.0 : 0.0;
     uint64_t bits = bits_of(x < 0x1p-1022 ? x * 0x1p54 : x);
-    /* 0x433... is the float64 2^52. With the exponent bits as its low bits, it becomes 2^52 +
-     * the exponent. */
+    /* 0x433... is the float64 2^52. With the exponent bits of x as its low bits, this number
+     * becomes 2^52 + the exponent. */
     double e = from_bits(bits >> 52 | 0x4330000000000000u) - (0x1p52 + 1023) - 54 * tiny;
     double m = from_bits((bits & 0xfffffffffffffu) | 0x3ff0000000000000u);
     double high = m > 1.41421356237309504880 ? 1.0 : 0.0;
@@ -66,7 +67,7 @@ static inline double log2_of(double x)
     return e + high + 2.8853900817779268147198 * (s + s * series);
 }
 
-/* 2^n for an integer |n| <= 1022, given as a float64. */
+/* Returns 2^n. `n` must be an integer with |n| <= 1022. */
 static inline double two_to(double n)
 {
     return from_bits((bits_of(n + rounder) + 1023) << 52);

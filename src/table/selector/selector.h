@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selectors pick slots (numbers of items, slots.h) of a table. A table has two: the sampler
- * picks the items to sample, and the remover the items to evict. Both have this interface.
+/* Selectors pick slots (numbers of items, slots.h) of a table. A table has two selectors: the
+ * sampler picks the items to sample, and the remover picks the items to evict.
  *
- * Selectors have no lock: the table must serialise all calls. Only `reserve` may fail. The
- * random generator is an argument.
+ * Selectors have no lock: the table must serialise all calls. Only `reserve` can fail.
  *
  * The picks of a selector depend on its slots and their values. For some kinds they also depend
  * on an order: the order of inserts (fifo, lifo), the order of inserts and updates (heaps), or
- * the order of a dense set (uniform, and the slots of weight 0 of prioritized). If the slots
- * are inserted in that order into an empty selector, it makes the same picks. restore.c relies
- * on this. */
+ * the order of a dense set (dense_set.h; uniform, and the slots of weight 0 of prioritized). If
+ * the slots are inserted in that order into an empty selector, this selector makes the same
+ * picks. snapshot/restore.c relies on this. */
 #ifndef RP_TABLE_SELECTOR_SELECTOR_H
 #define RP_TABLE_SELECTOR_SELECTOR_H
 
@@ -24,33 +23,34 @@ typedef struct rp_selector_ops {
     /* Makes room for slots 0 .. slot_count - 1. On RP_NO_RESOURCE nothing has changed. */
     rp_status (*reserve)(rp_selector *s, size_t slot_count);
 
-    /* `insert` adds slots, which must not be in the selector. `update` and `remove` change and
-     * remove slots, which must be in it. `values` are from rp_selector_values() or
-     * rp_selector_weigh(). */
+    /* `insert` adds slots, which must not be in the selector. `update` changes the values of
+     * slots, and `remove` removes a slot; these slots must be in the selector. `values` are
+     * from rp_selector_values() or rp_selector_weigh(). */
     void (*insert)(rp_selector *s, const uint32_t *slots, const double *values, size_t count);
     void (*update)(rp_selector *s, const uint32_t *slots, const double *values, size_t count);
     void (*remove)(rp_selector *s, uint32_t slot);
 
-    /* Picks `count` slots independently of each other, or without repetition if `distinct`.
-     * Writes each slot and the probability of its pick. Returns the number of picks. The number
-     * is less than `count` only if `distinct` and there are fewer slots. The picked slots stay
-     * in the selector. There must be at least one slot. */
+    /* Picks `count` slots independently of each other, or, if `distinct`, without repetition.
+     * Writes each slot and the probability of its pick. Returns the number of picks, which is
+     * less than `count` only if `distinct` is set and there are fewer slots. The picked slots
+     * stay in the selector. There must be at least one slot. */
     size_t (*pick)(rp_selector *s, rp_rng *rng, size_t count, bool distinct, uint32_t *slots,
                    double *probabilities);
 
-    /* Undoes the last pick of `count` distinct slots, so that the same pick with the generator
-     * `before` gives the same slots again. `before` is the state of the generator before the
-     * pick. The arrays are scratch memory with room for `count`. The function is NULL if a pick
-     * does not affect later picks. */
+    /* Undoes the last pick of `count` distinct slots. The same pick with the generator
+     * `before`, the state of the random generator before the pick, then gives the same slots
+     * again. The arrays are scratch memory with room for `count`. The function is NULL if a
+     * pick does not affect later picks. */
     void (*unpick)(rp_selector *s, rp_rng before, size_t count, uint32_t *slots,
                    double *probabilities);
 
-    /* Writes the next `count` picks for the case that each picked slot is removed, and returns
-     * their number. Used for prefetching. The function is NULL if the picks cannot be known in
-     * advance. */
+    /* Writes the slots that the next `count` picks would give if each picked slot were removed,
+     * and returns their number. Used for prefetching. The function is NULL if the picks cannot
+     * be known in advance. */
     size_t (*upcoming)(const rp_selector *s, size_t count, uint32_t *slots);
 
-    /* Prefetches the memory that changing these slots will write. May be NULL. */
+    /* Prefetches the memory that a change of these slots writes. The function pointer may be
+     * NULL. */
     void (*prefetch)(const rp_selector *s, const uint32_t *slots, size_t count);
 
     /* Returns the sum of all weights. The function is NULL if each slot has weight 1. */
@@ -60,8 +60,8 @@ typedef struct rp_selector_ops {
      * no such set. */
     rp_dense_set *(*dense)(rp_selector *s);
 
-    /* Removes all slots and frees the memory, except for memory that an open cut reads. The
-     * caller must call `reserve` before the next insert. */
+    /* Removes all slots and frees the memory, except for memory that an open cut
+     * (snapshot/cut.h) reads. The caller must call `reserve` before the next insert. */
     void (*clear)(rp_selector *s);
     /* Returns true if the invariants hold and the selector has exactly `count` slots. */
     bool (*check)(rp_selector *s, size_t count);
@@ -75,7 +75,7 @@ struct rp_selector {
     rp_power_fn *power; /* computes weights */
 };
 
-/* Makes a selector without slots, which the caller owns. RP_INVALID (exponent not finite,
+/* Makes a selector without slots. The caller owns it. Errors: RP_INVALID (exponent not finite,
  * unknown kind), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_selector_new(const rp_allocator *alloc,
                                        const rp_selector_options *options, rp_selector **out,
@@ -91,7 +91,8 @@ bool rp_selector_options_equal(const rp_selector_options *a, const rp_selector_o
 RP_NODISCARD bool rp_selector_values(const rp_selector *s, const double *priorities,
                                      double *values, size_t count);
 
-/* Computes the value of one priority. RP_INVALID, with an error text. */
+/* Computes the value of one priority. Returns RP_INVALID, with an error text, in the cases in
+ * which rp_selector_values() returns false. */
 RP_NODISCARD rp_status rp_selector_weigh(const rp_selector *s, double priority, double *value,
                                          rp_error *err);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two inner loops of the sum tree (reprise/sumtree.h), with one implementation for each
- * instruction set. `sum` computes nodes from their children, and `find` finds the leaves of a
- * batch of draws.
+/* A kernel: the two inner loops of the sum tree (reprise/sumtree.h), with one implementation
+ * for each instruction set. The leaves of the tree are weights, and each node is the sum of its
+ * children. `sum` computes nodes from their children. `find` finds the leaves of a batch of
+ * draws.
  *
  * A group is the eight children of one node: eight float64 on one cache line. */
 #ifndef RP_TABLE_SELECTOR_SUMTREE_KERNEL_H
@@ -12,14 +13,15 @@
 
 enum {
     RP_SUMTREE_K = 8,
-    RP_SUMTREE_IN_FLIGHT = 64, /* the most descents that run together */
+    RP_SUMTREE_IN_FLIGHT = 64, /* the most descents (searches from the root for the leaf of a
+                                  draw) that run together */
 };
 
 typedef struct rp_sumtree_kernel_ops {
     const char *name;
 
     /* Sets parents[g] to the sum of the eight children of group g of `children`, for each g in
-     * the list `groups`. If `groups` is NULL, does so for the first `count` groups. */
+     * the list `groups`. If `groups` is NULL, computes the sums of the first `count` groups. */
     void (*sum)(const double *children, const uint32_t *groups, size_t count, double *parents);
 
     /* Runs `n` <= RP_SUMTREE_IN_FLIGHT descents from the one group of the top level down to the

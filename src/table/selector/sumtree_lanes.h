@@ -2,11 +2,11 @@
 /* A template of the loops of a sum tree kernel (sumtree_kernel.h), written for any vector type.
  * A file that includes it must first define
  *
- *   LANES                  how many descents (searches for the leaf of a draw) one vector
- *                          carries
+ *   LANES                  the number of lanes of a vector. Each lane belongs to one descent,
+ *                          the search for the leaf of one draw
  *   vec, mask              a vector of float64, and the result of comparing two
- *   gather(c, g, x)        lane i of x[j] = child j of group g[i] of c: loads LANES groups,
- *                          a cache line each, and transposes them
+ *   gather(c, g, x)        loads LANES groups of c (a group is eight children, one cache line)
+ *                          and transposes them: lane i of x[j] becomes child j of group g[i]
  *   load, store, add, sub  for vectors
  *   all(x)                 x in every lane
  *   at_least(a, b)         a >= b
@@ -19,8 +19,8 @@
  * If an instruction set has a faster descend_one() than the plain C function below, the file
  * also defines that function, and HAS_DESCEND_ONE.
  *
- * Lane i of every vector belongs to descent i. Each descent is at some node, and lane i of
- * vector j has child j of the node of descent i. So running sums are plain additions of
+ * Lane i of every vector belongs to descent i. Each descent is at some node. Lane i of vector j
+ * has child j of the node at which descent i is. So running sums are plain additions of
  * vectors, and no instruction set needs horizontal additions.
  *
  * The running sums of eight children are three additions deep (Sklansky's network). Sums and
@@ -86,8 +86,9 @@ static inline void running_sums(const vec *x, vec *p)
     p[7] = add(p[3], add(x45, add(x[6], x[7])));
 }
 
-/* Returns the number of the child on which each target falls, given the running sums `p` of its
- * group. Writes the rest of the target within that child to `left`. */
+/* Returns, for each lane, the number of the child on which the target falls. `p` has the
+ * running sums of the lane's group. Writes the rest of the target within that child to
+ * `left`. */
 static inline counts choose(const vec *p, const double *targets, double *left)
 {
     vec t = below_total(load(targets), p[7]), base = sub(p[0], p[0]);
@@ -114,7 +115,8 @@ static inline void descend_lanes(const double *children, double *targets, uint32
 }
 
 #ifndef HAS_DESCEND_ONE
-/* One step of a single descent: for the descents of a batch that do not fill a vector. */
+/* One step of a single descent. Used for the last descents of a batch, if they do not fill a
+ * vector. */
 static inline void descend_one(const double *children, double *target, uint32_t *node)
 {
     const double *x = children + (size_t)*node * RP_SUMTREE_K;
@@ -143,7 +145,7 @@ static inline void prefetch_groups(const double *children, const uint32_t *group
         __builtin_prefetch(children + (size_t)groups[i] * RP_SUMTREE_K);
 }
 
-/* The first step of all descents, which all read the one line of the top level. */
+/* The first step of all descents. All of them read the one cache line of the top level. */
 static inline void enter(const double *top, const double *targets, double *left,
                          uint32_t *nodes, size_t n, const double *below)
 {
@@ -191,8 +193,8 @@ static uint32_t find_one(double *const *levels, int level_count, double target)
     uint32_t node = 0;
 
     for (int level = level_count - 1; level >= 0; level--) {
-        /* All eight lines that may come next are adjacent: below the top levels, prefetch them
-         * while the current line is being loaded. */
+        /* The next step reads one of eight adjacent lines. Below the top levels, prefetch all
+         * eight while the current line is being loaded. */
         if (level >= 1 && level_count - level > NEAR_LEVELS)
             for (size_t j = 0; j < RP_SUMTREE_K; j++)
                 __builtin_prefetch(levels[level - 1] +

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the HTTP/2 frames in a stream of bytes.
+/* Counts the HTTP/2 frames in the bytes of a connection.
  *
  * nghttp2 does not report DATA frames on an ended stream. The meter counts every frame, so the
- * difference between its count and the reported frames is the number of unreported ones.
+ * meter's count minus the number of reported frames is the number of unreported frames.
  *
  * nghttp2 does not report dynamic table size updates of HPACK (RFC 7541, section 6.3) either.
- * Any number of them may precede the first field of a header block. The meter counts these
+ * Any number of them can precede the first field of a header block. The meter counts these
  * updates.
  *
  * Cost: the meter reads the 9 header bytes of each frame. Of a header block it also reads the
@@ -15,7 +15,7 @@
  *   M1  head_bytes < RP_FRAME_HEAD_BYTES between calls, and is 0 unless skip is 0;
  *   M2  block_left <= skip while at_start.
  *
- * A plain value. Zero-initialise it and set `skip` to the number of bytes before the first
+ * Zero-initialise an rp_frame_meter and set `skip` to the number of bytes before the first
  * frame. */
 #ifndef RP_WIRE_H2_FRAME_METER_H
 #define RP_WIRE_H2_FRAME_METER_H
@@ -26,14 +26,15 @@
 
 enum {
     RP_FRAME_HEAD_BYTES = 9,
-    RP_FRAME_LEAST_COST = 256, /* least cost in bytes of a DATA frame: each is work */
+    RP_FRAME_LEAST_COST = 256, /* least cost of a DATA frame in bytes, since each frame takes
+                                  work */
     RP_BLOCK_TABLE_SIZES = 2,  /* size updates that a header block may need (RFC 7541, 4.2) */
 };
 
 /* Sums over DATA frames. */
 typedef struct rp_data_sum {
     uint64_t frames; /* number of DATA frames */
-    uint64_t empty;  /* number of those without payload that do not end their stream */
+    uint64_t empty;  /* number of DATA frames without payload that do not end their stream */
     uint64_t cost;   /* sum of rp_data_cost() of the frames that are not in `empty` */
 } rp_data_sum;
 
@@ -45,7 +46,8 @@ typedef struct rp_frame_meter {
 
     /* The header block that is being received: */
     size_t block_left;    /* bytes of the frame still to come, up to the end of the block */
-    uint8_t prefix_left;  /* bytes of the frame still to come before the block: its priority */
+    uint8_t prefix_left;  /* bytes of the frame still to come before the block: the frame's
+                             priority fields */
     uint8_t needed_sizes; /* size updates that the block may still need */
     bool at_start;        /* no field of the block has arrived */
     bool is_padded;       /* the next byte is the length of the padding */

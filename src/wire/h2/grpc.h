@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Converts values of gRPC's headers: timeouts, error texts and status codes. Pure functions. */
+/* Converts values of gRPC's headers: timeouts, error texts and status codes. The results depend
+ * only on the arguments. */
 #ifndef RP_WIRE_H2_GRPC_H
 #define RP_WIRE_H2_GRPC_H
 
 #include "reprise/status.h"
 
 /* Parses a value of `grpc-timeout`: one to eight digits and a unit (H M S m u n). Sets
- * `*timeout_ns`. False if the value has another form. */
+ * `*timeout_ns`. Returns false if the value has another form. */
 bool rp_grpc_parse_timeout(const uint8_t *text, size_t size, int64_t *timeout_ns);
 
 enum { RP_GRPC_TIMEOUT_BYTES = 10 }; /* eight digits, the unit, and a zero byte */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An HTTP/2 connection, of a server or of a client, that carries gRPC calls: bytes in, bytes
- * out, no sockets.
+/* An HTTP/2 connection, of a server or of a client, that carries gRPC calls. It uses no socket:
+ * the owner passes bytes in and takes bytes out.
  *
  * The owner passes bytes from the peer to rp_h2_receive() and writes the bytes of
- * rp_h2_output() to the peer. It receives calls and their messages through the functions of its
- * handler, and sends messages. nghttp2 handles frames, headers and windows. rp_h2 adds the
- * messages of gRPC, sent messages that borrow the memory of chunks, flow control for each call,
- * and counts of nuisances: events that a hostile peer may cause too often.
+ * rp_h2_output() to the peer. The owner receives calls and their messages through the functions
+ * of its handler, and sends messages. nghttp2 handles frames, headers and windows. rp_h2 adds
+ * the messages of gRPC, sent messages that borrow the memory of chunks, flow control for each
+ * call, and counts of nuisances: events that a hostile peer could cause too often.
  *
  * Flow control. The window of the connection is returned to the peer as bytes arrive, so that a
  * paused call never blocks another call. The window of a call is returned only while the call
@@ -27,22 +27,22 @@
 typedef struct rp_h2 rp_h2;
 typedef struct rp_call rp_call;
 
-/* The headers of a request. The strings are valid only during on_request. "Refuse the call" is
- * a rule for the owner. */
+/* The headers of a request. The strings are valid only during on_request. "Refuse the call"
+ * means that the owner must refuse it. */
 typedef struct rp_request_head {
     rp_string method, path, content_type, authorization, encoding;
     /* For plain HTTP. `confirm` is the header x-reprise-confirm. */
     rp_string content_length, confirm, if_none_match;
     int64_t timeout_ns; /* the value of grpc-timeout; -1: none */
-    bool too_large;     /* headers beyond header_bytes were dropped: refuse the call */
-    bool too_many;      /* headers beyond header_fields were dropped: refuse the call */
-    bool is_all;        /* the request ends with its headers: it has no body */
-    bool bad_timeout;   /* grpc-timeout is malformed */
-    bool is_repeated;   /* there are several `authorization` headers: refuse the call */
+    bool too_large;   /* headers beyond the limit header_bytes were dropped: refuse the call */
+    bool too_many;    /* headers beyond the limit header_fields were dropped: refuse the call */
+    bool is_all;      /* the request ends with its headers: it has no body */
+    bool bad_timeout; /* grpc-timeout is malformed */
+    bool is_repeated; /* there are several `authorization` headers: refuse the call */
 } rp_request_head;
 
-/* Nuisances: events that a peer may cause, but only up to a limit, which the owner sets. "Sent
- * data" is DATA sent to the peer. */
+/* Nuisances: events that a peer is allowed to cause, but only up to a limit, which the owner
+ * sets. "Sent data" is DATA sent to the peer. */
 typedef enum rp_nuisance {
     RP_NUISANCE_RESET,      /* the peer reset a call before it had a response */
     RP_NUISANCE_MADE_RESET, /* this side had to reset a call because of the peer */
@@ -87,23 +87,23 @@ typedef struct rp_h2_handler {
     /* The peer will send no more on this call. Called after the last message was delivered, so
      * never while the call is paused. */
     void (*on_half_close)(void *user, rp_call *call);
-    /* Some messages of this call were written, and at most half of the limit `queued_bytes` is
-     * still queued. */
+    /* Called when some messages of this call were written, and at most half of the limit
+     * `queued_bytes` is still queued. */
     void (*on_room)(void *user, rp_call *call);
     /* The call has ended: its response is complete, the peer has reset it, or the connection is
      * being freed. `call` is invalid afterwards. Called once for each on_request. */
     void (*on_close)(void *user, rp_call *call);
     /* The peer has caused a nuisance. If the function returns false, rp_h2 ends the connection,
      * unless the handler has called rp_h2_terminate(). For RP_NUISANCE_RESET, `call` is the
-     * call, whose on_close (if there was an on_request) follows. For other kinds `call` is
-     * NULL. The function may be NULL for a client, which does not count nuisances of its
-     * server. */
+     * call that the peer has reset. Its on_close is called next, unless on_request was not
+     * called for it. For other kinds `call` is NULL. The function may be NULL for a client,
+     * which does not count nuisances of its server. */
     bool (*on_nuisance)(void *user, rp_nuisance kind, rp_call *call);
     /* rp_h2 has ended a call with `status` because of a message of its peer. */
     void (*on_fault)(void *user, rp_call *call, rp_call_fault fault, rp_status status);
-    /* Only for a client: a call has ended. `status` is the server's, and on_end is called after
-     * the last message was delivered, so never while the call is paused. There are these
-     * exceptions:
+    /* Only for a client: a call has ended. `status` is the status that the server has sent.
+     * on_end is called after the last message was delivered, so never while the call is paused.
+     * There are these exceptions:
      *   - after a reset, `status` is the status that gRPC assigns to the error code of the
      *     reset (RP_UNAVAILABLE if the call was refused, or after GOAWAY);
      *   - in these cases the client resets the call, and on_end is called at once: a message or
@@ -112,7 +112,8 @@ typedef struct rp_h2_handler {
      *     its HTTP status);
      *   - if the connection is freed, `status` is RP_UNAVAILABLE, or RP_NO_RESOURCE if there
      *     was no memory for the connection.
-     * `text` is decoded, "" with RP_OK, and valid until the handler returns. */
+     * `text` is the decoded error text, "" if `status` is RP_OK. It is valid until the handler
+     * returns. */
     void (*on_end)(void *user, rp_call *call, rp_status status, const char *text);
 } rp_h2_handler;
 
@@ -121,19 +122,19 @@ typedef struct rp_h2_limits {
     size_t message_bytes;        /* largest size of a received message */
     const char *message_setting; /* text for the error about message_bytes; borrowed, or NULL */
     size_t header_bytes, header_fields;
-    size_t queued_bytes; /* limit for queued messages: on_room */
+    size_t queued_bytes; /* limit for the queued messages of a call: on_room */
 } rp_h2_limits;
 
 /* Makes the connection of a server. Borrows `handler` and `pool`, the pool of all messages sent
- * on this connection. Copies `limits`. RP_NO_RESOURCE. Returns owned. */
+ * on this connection. Copies `limits`. Errors: RP_NO_RESOURCE. The caller owns `*out`. */
 RP_NODISCARD rp_status rp_h2_new(const rp_allocator *alloc, const rp_h2_handler *handler,
                                  void *user, const rp_h2_limits *limits, rp_message_pool *pool,
                                  rp_h2 **out);
-/* For a server, after its connection was closed: ends up to `most` calls, with on_close. After
- * the first use of this function the owner must not receive or send. Returns the number of
- * remaining calls. */
+/* For a server, after its connection was closed: ends up to `most` calls and calls their
+ * on_close. After the first use of this function the owner must not receive or send. Returns
+ * the number of remaining calls. */
 size_t rp_h2_close_calls(rp_h2 *h2, size_t most);
-/* Ends all calls, with on_close (for a client on_end comes first), and frees the connection.
+/* Ends all calls, calls their on_close (for a client, on_end first), and frees the connection.
  * NULL is fine. */
 void rp_h2_free(rp_h2 *h2);
 /* From now on, blocks of `bytes` or more for received messages come from `alloc`, which is
@@ -147,9 +148,10 @@ bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size);
  * addition to its bytes. */
 uint64_t rp_h2_events(const rp_h2 *h2);
 
-/* If a large message is arriving, returns the address in its block to which the owner may read
- * the next `*size` bytes or fewer. The owner must then pass these bytes, at this address, to
- * rp_h2_receive(). NULL if there is no such message. */
+/* If a large message is arriving, returns an address in the message's block, and `*size`
+ * receives a number of bytes. The owner may read up to `*size` of the next bytes directly to
+ * this address. It must then pass these bytes, at this address, to rp_h2_receive(). Returns
+ * NULL if there is no such message. */
 uint8_t *rp_h2_receive_place(rp_h2 *h2, size_t *size);
 
 /* rp_h2_output() sets up to `capacity` parts to the bytes to write, and returns the number of
@@ -158,29 +160,30 @@ uint8_t *rp_h2_receive_place(rp_h2 *h2, size_t *size);
 size_t rp_h2_output(rp_h2 *h2, struct iovec *parts, size_t capacity);
 void rp_h2_written(rp_h2 *h2, size_t size);
 
-/* True while there is something to write. */
+/* Returns true while there is something to write. */
 bool rp_h2_wants_output(const rp_h2 *h2);
-/* True if nothing is left to do: there are no calls, and no more are accepted. */
+/* Returns true if nothing is left to do: there are no calls, and no more are accepted. */
 bool rp_h2_is_over(const rp_h2 *h2);
-/* True if the peer has violated HTTP/2. */
+/* Returns true if the peer has violated HTTP/2. */
 bool rp_h2_is_violated(const rp_h2 *h2);
 
-/* Bytes of messages, complete or not, that have arrived and were not delivered, plus the memory
- * to keep them. */
+/* Returns the bytes of messages, complete or not, that have arrived and were not delivered,
+ * plus the memory to keep them. */
 size_t rp_h2_held_bytes(const rp_h2 *h2);
-/* Bytes of sent messages that have not been written. */
+/* Returns the bytes of messages that were passed to rp_call_send() and have not been written.
+ */
 size_t rp_h2_queued_bytes(const rp_h2 *h2);
 /* For the incomplete messages of calls that are not paused: rp_h2_partial_bytes() returns the
  * bytes that have arrived, which rp_h2_held_bytes() includes; rp_h2_awaited_bytes() returns the
  * bytes that have not arrived. */
 size_t rp_h2_partial_bytes(const rp_h2 *h2);
 size_t rp_h2_awaited_bytes(const rp_h2 *h2);
-/* Bytes of messages that were written, over the life of the connection. */
+/* Returns the bytes of messages that were written, over the life of the connection. */
 uint64_t rp_h2_left_bytes(const rp_h2 *h2);
 size_t rp_h2_call_count(const rp_h2 *h2);
 /* Returns what the connection waits for: input that the peer has begun and not completed, on
- * calls that are not paused. For measuring progress, `*bytes` receives the bytes of messages
- * received over the life of the connection. */
+ * calls that are not paused. `*bytes` receives the bytes of messages received over the life of
+ * the connection, so that the caller can measure progress. */
 typedef enum rp_h2_wait {
     RP_H2_WAITS_FOR_NOTHING,
     RP_H2_WAITS_FOR_GREETING, /* the peer's first settings */
@@ -190,16 +193,18 @@ typedef enum rp_h2_wait {
 } rp_h2_wait;
 rp_h2_wait rp_h2_waits_for(const rp_h2 *h2, uint64_t *bytes);
 
-/* Resets each call whose response is complete and whose stream the peer has not ended, in the
- * second sweep after the response. An earlier reset could make a proxy drop the response. */
+/* Must be called from time to time. A call whose response is complete and whose stream the peer
+ * has not ended is reset by the second call of this function after the response. An earlier
+ * reset could make a proxy drop the response. */
 void rp_h2_sweep(rp_h2 *h2);
 
 /* Sends a PING. */
 void rp_h2_ping(rp_h2 *h2);
 uint64_t rp_h2_pongs(const rp_h2 *h2); /* pings that the peer has acknowledged so far */
 
-/* Sends GOAWAY, so that the peer opens no more calls. The first use of this function announces
- * the end, the second sends the final GOAWAY. A client begins no calls after the first. */
+/* Sends GOAWAY, so that the peer opens no more calls. The first call of this function announces
+ * the end, and the second sends the final GOAWAY. A client begins no calls after the first
+ * call. */
 void rp_h2_go_away(rp_h2 *h2);
 enum { RP_H2_END_TEXT_BYTES = 160 };
 /* Ends the connection with this HTTP/2 error code (0: no error). Nothing more is received. Up
@@ -207,8 +212,8 @@ enum { RP_H2_END_TEXT_BYTES = 160 };
  * connection was ended before, nothing changes. */
 void rp_h2_terminate(rp_h2 *h2, uint32_t code, const char *text);
 bool rp_h2_is_ended(const rp_h2 *h2);
-/* Calls on_room of every call without queued messages. Begins with the call after the call that
- * last sent something in this function. */
+/* Calls on_room of every call without queued messages. Begins with the rp_call after the one
+ * that last sent something during this function. */
 void rp_h2_make_room(rp_h2 *h2);
 /* Calls `visit` for every open call. `visit` may finish the call. */
 void rp_h2_each_call(rp_h2 *h2, void (*visit)(void *user, rp_call *call), void *user);
@@ -220,7 +225,8 @@ void *rp_call_user(const rp_call *call);
  * (rp_message_close()). */
 void rp_call_send(rp_call *call, rp_message *reply);
 size_t rp_call_queued_bytes(const rp_call *call);
-/* Requests that on_room is called as soon as some of the queued bytes have been written. */
+/* Requests that on_room is called as soon as some of the call's queued bytes have been written.
+ */
 void rp_call_want_room(rp_call *call);
 
 /* Ends the call with a status, after the messages sent before. The owner must not send more.
@@ -262,11 +268,11 @@ void rp_call_pause(rp_call *call);
 void rp_call_resume(rp_call *call);
 bool rp_call_is_paused(const rp_call *call);
 
-/* For an on_message that has not processed all of a message with a block. The call is paused,
- * and the message counts in rp_h2_held_bytes() again. When the call is resumed, the same
- * message is delivered again, from the same memory. */
+/* Called by an on_message that has not processed all of a message with a block. The call is
+ * paused, and the message counts in rp_h2_held_bytes() again. When the call is resumed, the
+ * same message is delivered again, from the same memory. */
 void rp_call_deliver_again(rp_call *call);
-/* For an on_message: true if the message was delivered before. */
+/* Called by an on_message: returns true if the message was delivered before. */
 bool rp_call_is_again(const rp_call *call);
 
 /* The rest of this header is for clients. rp_call_send(), on_message, pauses, on_room and
@@ -289,11 +295,12 @@ RP_NODISCARD rp_status rp_h2_new_client(const rp_allocator *alloc, const rp_h2_h
 /* From now on, the blocks of large messages come from `blocks`, which must outlive the
  * connection. */
 void rp_h2_use_blocks(rp_h2 *h2, rp_block_pool *blocks);
-/* Begins a call. NULL if there is no memory, or if rp_h2_can_begin() is false. It is false if
- * the server's limit of calls is reached, or if either side has sent GOAWAY. */
+/* Begins a call. Returns NULL if there is no memory, or if rp_h2_can_begin() is false. It is
+ * false if the server's limit of calls is reached, or if either side has sent GOAWAY. */
 rp_call *rp_h2_begin(rp_h2 *h2, const rp_call_head *head, void *call_user);
 bool rp_h2_can_begin(const rp_h2 *h2);
-/* True if no more calls can ever begin on this connection: after GOAWAY, or after its end. */
+/* Returns true if no more calls can ever begin on this connection: after GOAWAY, or after its
+ * end. */
 bool rp_h2_is_leaving(const rp_h2 *h2);
 /* Ends the client's side of the stream, after the messages sent before. */
 void rp_call_half_close(rp_call *call);

@@ -5,15 +5,16 @@
  *
  * Each call has a stream of the nghttp2 session, and the session points at the call until the
  * stream is closed. A server's call ends with its stream. A client's call ends before its
- * stream if the client cancels the call. It ends after its stream if it is paused when the
- * response ends. A call is freed after both have ended, and never within a handler function.
+ * stream if the client cancels the call. It ends after its stream if the call is paused when
+ * the response ends. A call is freed after both have ended, and never within a handler
+ * function.
  *
  * Invariants:
  *   H1  call_count is the number of calls in `calls` that are not closed;
  *   H2  h2->queued is the sum of `queued` of all calls, plus the bytes of replies that were
  *       handed to the output and are not yet written;
- *   H3  `held` is the sum of three: the bytes of blocks in assembly, the bytes of waiting
- *       messages, and WAITING_BYTES for each waiting message;
+ *   H3  `held` is the sum of three numbers: the bytes of incomplete messages, the bytes of
+ *       waiting messages, and WAITING_BYTES (h2_deliver.c) for each waiting message;
  *   H4  `assembling`, `partial` and `awaited` are the sums of counted_assembling,
  *       counted_partial and counted_awaited of all calls;
  *   H5  out_first <= out_count <= out_capacity; the pieces from out[out_first] on have not been
@@ -37,7 +38,8 @@ enum {
     RP_H2_CONNECTION_WINDOW = 16 << 20, /* bytes: window of the connection */
     RP_H2_FRAME = 1 << 20,              /* bytes: the largest frame that either side sends */
     RP_H2_EARNED_PINGS = 4,             /* pings earned by each DATA frame sent to the peer */
-    RP_H2_EARNED_WINDOWS = 16,          /* window updates earned by each such DATA frame */
+    RP_H2_EARNED_WINDOWS = 16,          /* window updates earned by each DATA frame sent to the
+                                           peer */
     RP_H2_CALL_WINDOWS = 4, /* window updates earned by each call: grpcio sends two at once */
     RP_H2_MESSAGE_FRAGMENTS = 2, /* fragments earned by each call, and by each message */
     RP_H2_EARNED_MOST = 4096,  /* limit of the earned frames that are not used, for each kind */
@@ -66,7 +68,7 @@ struct rp_call {
     /* Receiving: */
     uint8_t prefix[RP_GRPC_PREFIX];
     uint8_t prefix_bytes; /* bytes of the prefix that have arrived */
-    rp_block *block;      /* the message in assembly; NULL: none */
+    rp_block *block;      /* the incomplete message that is arriving; NULL: none */
     size_t message_size;  /* valid once the prefix is complete */
     rp_waiting_message *first_waiting, **last_waiting;
     size_t withheld; /* bytes of the call's window that were not returned to the peer */
@@ -76,13 +78,13 @@ struct rp_call {
     bool again;    /* in on_message: rp_call_deliver_again() was called */
     bool is_again; /* the message in on_message, or the first waiting message, was delivered
                       before */
-    bool counted_assembling;                 /* H4 */
-    size_t counted_partial, counted_awaited; /* H4 */
+    bool counted_assembling;                 /* invariant H4 */
+    size_t counted_partial, counted_awaited; /* invariant H4 */
     bool has_trailers;
 
     /* Sending: */
     rp_message *first_reply, *last_reply;
-    size_t queued;   /* bytes of these replies that were not yet handed to the output */
+    size_t queued; /* bytes of these replies that are not in the output (`out` of rp_h2) yet */
     size_t promised; /* payload bytes of the frame that nghttp2 is making */
     bool headers_sent, deferred, finished, answered, opened, closed, wants_room;
     bool closing;     /* nothing more is to be sent */
@@ -133,7 +135,7 @@ struct rp_h2 {
     uint64_t pongs;
     size_t leftovers; /* number of calls with leftover > 0 */
 
-    /* The headers that are being collected: */
+    /* The headers of the block that is arriving: */
     rp_buf head;
     struct {
         size_t at, size;
@@ -142,7 +144,7 @@ struct rp_h2 {
     size_t head_authorizations; /* number of `authorization` headers */
 
     /* Receiving: */
-    size_t held; /* H3 */
+    size_t held; /* invariant H3 */
     uint64_t message_progress;
     uint64_t messages; /* number of messages that were delivered */
     size_t assembling; /* number of calls with an incomplete message that are not paused */
@@ -160,7 +162,7 @@ struct rp_h2 {
     uint64_t charged_table_sizes;
 
     /* Sending: */
-    size_t queued; /* H2 */
+    size_t queued; /* invariant H2 */
     uint64_t left; /* bytes of replies that were written so far */
     rp_buf control;
     rp_out_piece *out;
@@ -178,8 +180,8 @@ static inline void rp_h2_earn(size_t *earned, size_t more, size_t most)
     *earned = most - *earned > more ? *earned + more : most;
 }
 
-/* Called when this side resets or refuses a call. DATA for the call may be in flight, up to a
- * window. */
+/* Called when this side resets or refuses a call. DATA for the call can be in flight, up to the
+ * size of a window. */
 static inline void rp_h2_expect_late(rp_h2 *h2)
 {
     rp_h2_earn(&h2->earned_late, RP_H2_WINDOW, RP_H2_CONNECTION_WINDOW);
@@ -201,18 +203,20 @@ int rp_h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uin
 void rp_h2_drop_received(rp_call *call);
 /* Updates the counts of H4 for the incomplete message of a call. */
 void rp_h2_count_assembling(rp_call *call);
-/* The collected headers: rp_h2_clear_head() clears them, rp_h2_keep_field() stores the value of
- * a field (false if there is no memory), and rp_h2_kept_field() returns a stored value. */
+/* The headers of the block that is arriving: rp_h2_clear_head() clears them, rp_h2_keep_field()
+ * stores the value of a field (false if there is no memory), and rp_h2_kept_field() returns a
+ * stored value. */
 void rp_h2_clear_head(rp_h2 *h2);
 bool rp_h2_keep_field(rp_h2 *h2, int field, const uint8_t *value, size_t size);
 rp_string rp_h2_kept_field(const rp_h2 *h2, int field);
-/* Called when the peer has ended its side. Calls on_half_close if the call is not paused. */
+/* Called when the peer has ended its side of the stream. Calls on_half_close if the call is not
+ * paused. */
 void rp_h2_tell_half_close(rp_call *call);
 /* Ends a call because of a message of its peer, and calls on_fault. */
 void rp_h2_fault(rp_call *call, rp_call_fault why, rp_status status, const char *text);
 
 /* Functions of h2_deliver.c. */
-/* True if the next message may be delivered now. Otherwise pauses the call. */
+/* Returns true if the next message may be delivered now. Otherwise pauses the call. */
 bool rp_h2_may_deliver(rp_call *call, size_t size);
 void rp_h2_deliver(rp_call *call, const uint8_t *data, size_t size, rp_block *block);
 /* Delivers a message whose bytes count in `held`, or keeps it until the call is resumed. Takes
@@ -225,9 +229,9 @@ int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, vo
 int rp_h2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
                     size_t length, nghttp2_data_source *source, void *user);
 void rp_h2_drop_replies(rp_call *call);
-/* Drops the replies of which no byte was handed to the session. */
+/* Drops the replies of which no byte was handed to the nghttp2 session. */
 void rp_h2_drop_unpromised(rp_call *call);
-/* Adds control bytes to the output. False if there is no memory. */
+/* Adds control bytes to the output. Returns false if there is no memory. */
 bool rp_h2_push_control(rp_h2 *h2, const uint8_t *data, size_t size);
 nghttp2_nv rp_h2_field(const char *name, const char *value); /* borrowed */
 /* Makes nghttp2 ask for the data of a call again. If the headers were not sent, sends them
