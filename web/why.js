@@ -56,9 +56,9 @@ function inWords(table, side) {
   if (side === "samples" && table.size < l.min_size)
     return `The table is filling: it has ${whole(table.size)} of the ${whole(l.min_size)} items that it needs before the first sample.`;
   if (side === "inserts" && cursorShare(l) !== null && l.cursor + l.samples_per_insert > l.max_diff)
-    return table.max_times_sampled === 1 && table.size >= table.max_size ? "The queue is full. Inserts go on when somebody samples." : "Inserts are ahead of samples by as much as the rate limiter allows. They go on when somebody samples.";
+    return table.max_times_sampled === 1 && table.size >= table.max_size ? "The queue is full. Inserts go on when a client samples." : "Inserts are ahead of samples by as much as the rate limiter allows. They go on when a client samples.";
   if (side === "samples" && cursorShare(l) !== null && l.cursor - 1 < l.min_diff)
-    return table.max_times_sampled === 1 && table.size === 0 ? "The queue is empty. Samples go on when somebody inserts." : "Samples are ahead of inserts by as much as the rate limiter allows. They go on when somebody inserts.";
+    return table.max_times_sampled === 1 && table.size === 0 ? "The queue is empty. Samples go on when a client inserts." : "Samples are ahead of inserts by as much as the rate limiter allows. They go on when a client inserts.";
   return "";
 }
 
@@ -69,7 +69,7 @@ function otherSide(table, side, series) {
   if (table.waiting[other].now > 0 || idle === null || table.inserts_paused || table.samples_paused) return "";
   const verb = side === "inserts" ? "sampled from" : "inserted into";
   const who = side === "inserts" ? "Is the learner running?" : "Are the actors running?";
-  const when = table[other] > 0 ? `Nobody has ${verb} this table in the last ${elapsed(idle)}` : `Nobody has ${verb} this table yet`;
+  const when = table[other] > 0 ? `No client has ${verb} this table in the last ${elapsed(idle)}` : `No client has ${verb} this table yet`;
   return `${when}, and no ${other.slice(0, -1)} is waiting. ${who}`;
 }
 
@@ -129,7 +129,7 @@ export function verdict(info, total, tables) {
     const sides = new Set(stuck.filter((x) => !x.isRollouts).map((x) => x.table));
     return { level: moves || sides.size === 0 ? "note" : "bad", stuck, paced,
       title: sides.size === 0 ? "Calls wait for rollouts." : moves ? `${count(sides.size, "table")} of ${whole(info.tables.length)} ${sides.size === 1 ? "is" : "are"} held.`
-        : known ? "Nothing moves: calls wait." : "Calls wait.",
+        : !stuck.some((x) => x.waiting > 0) ? "Nothing moves: tables are paused." : known ? "Nothing moves: calls wait." : "Calls wait.",
       text: moves ? `Elsewhere: ${speed}.` : "" };
   }
   if (!known) return { level: "good", stuck, paced, title: "No call is held.", text: "The rates follow with the next response." };

@@ -72,6 +72,7 @@ class AsyncClient:
             raise ValueError(f"a client has its options already, got {sorted(options)}")
         self.client = client if isinstance(client, Client) else Client(client, **options)
         self._pool = concurrent.futures.ThreadPoolExecutor(_THREADS, "reprise-aio")
+        self._is_closed = False
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -89,7 +90,8 @@ class AsyncClient:
         raise AttributeError(f"AsyncClient has no {name!r}{advice}")
 
     def close(self) -> None:
-        """Releases the threads. Calls in progress end by themselves."""
+        """Releases the threads. Calls in progress end by themselves; later ones raise RuntimeError."""
+        self._is_closed = True
         self._pool.shutdown(wait=False)
 
     @property
@@ -99,6 +101,8 @@ class AsyncClient:
 
     async def _run(self, work: Callable[..., Any], stop: Callable[[], None]) -> Any:
         """Runs `work` on a thread. Calls `stop` if the task is cancelled."""
+        if self._is_closed:
+            raise RuntimeError("this AsyncClient is closed: make another, or call it inside `async with`")
         future = asyncio.get_running_loop().run_in_executor(self._pool, work)
         try:
             return await future

@@ -184,8 +184,8 @@ static void set_bad(rp_replay *r, size_t row, const char *why)
                    (unsigned long long)r->samples[row].key, why);
 }
 
-/* Finds out whether the table is the learner's, so that items may be deleted. If it is away, it
- * is not known to be. RP_PRECONDITION. */
+/* Finds out whether the table is the learner's, so that items may be deleted. RP_PRECONDITION:
+ * it is not. Another error: the table is away, so this is not known. */
 static rp_status look(rp_replay *r, rp_error *err)
 {
     rp_wait wait = rp_wait_ms(SEND_MS);
@@ -195,11 +195,11 @@ static rp_status look(rp_replay *r, rp_error *err)
     st = rp_check_tables(r->client, RP_REPLAY_TABLE, r->signature, "this agent", wait,
                          &r->is_own, err);
     assert(st == RP_OK || !r->is_own); /* P4 */
-    return st == RP_PRECONDITION ? st : RP_OK;
+    return st;
 }
 
-/* Fails for an item with other columns, unless the table is the learner's: then others have
- * written it, unchecked. */
+/* Fails for an item with other columns, unless the table is the learner's, or is away: such an
+ * item is left out of the batch. */
 static rp_status refuse_unfit(rp_replay *r, const rp_trajectory *item, rp_error *err)
 {
     char why[120];
@@ -207,7 +207,8 @@ static rp_status refuse_unfit(rp_replay *r, const rp_trajectory *item, rp_error 
 
     if (!rp_item_differs(item, r->signature, why, sizeof why)) return RP_OK;
     st = look(r, err);
-    if (st != RP_OK || r->is_own) return st;
+    if (st != RP_OK) return st == RP_PRECONDITION ? st : RP_OK;
+    if (r->is_own) return RP_OK;
     return rp_rl_fail(err, RP_PRECONDITION,
                       "table '%s' of %.80s has items that are not of this agent: %s; name "
                       "another server",
@@ -366,7 +367,8 @@ static rp_status delete_bad(rp_replay *r, rp_cancel *cancel, rp_error *err)
     assert(mutation.delete_count == r->view.left_out); /* P3 */
     send.cancel = r->cancel = cancel;
     st = look(r, err);
-    if (st != RP_OK || !r->is_own) return st; /* P4 */
+    if (st == RP_PRECONDITION) return st;
+    if (!r->is_own) return RP_OK; /* P4 */
     st = rp_client_mutate(r->client, RP_REPLAY_TABLE, &mutation, send, err);
     return st == RP_UNAVAILABLE || st == RP_DEADLINE || st == RP_NOT_FOUND ? RP_OK : st;
 }

@@ -50,6 +50,7 @@ static void rmsprop(const rp_step *s)
         if (s->mean != NULL) {
             s->mean[i] += by.square * (g - s->mean[i]);
             spread -= s->mean[i] * s->mean[i];
+            if (spread < 0) spread = 0; /* rounding can make the difference negative */
         }
         move = g / (rp_sqrt(spread) + by.epsilon);
         if (s->velocity != NULL) {

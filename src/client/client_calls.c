@@ -15,7 +15,6 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* Makes a call with an empty response on all shards. Takes the message. */
 /* Adds to the text, as far as it fits. */
 static void add_text(char text[RP_ERROR_TEXT_BYTES], const char *format, const char *a,
                      const char *b)

@@ -68,9 +68,10 @@ static void say_unready(const rp_rollouts *r, rp_string consumer, const rp_rollo
         if (rp_rollout_equal(r->options->consumers[i].name, consumer))
             write_unready(r, i, more, sizeof more);
     (void)rp_fail(err, RP_DEADLINE,
-                  "rollouts '%.*s': %" PRIu64 " groups are ready for consumer '%.*s', the draw "
+                  "rollouts '%.*s': %" PRIu64 " %s ready for consumer '%.*s', the draw "
                   "needs %" PRIu64 "%s",
                   (int)(name.size < 64 ? name.size : 64), name.data, why->have,
+                  why->have == 1 ? "group is" : "groups are",
                   (int)(consumer.size < 64 ? consumer.size : 64), consumer.data, why->bound,
                   more);
 }
@@ -85,15 +86,16 @@ void rp_rollout_say_waiting(const rp_rollouts *r, rp_string consumer,
     case RP_ROLLOUT_BY_VERSION:
         (void)rp_fail(err, RP_DEADLINE,
                       "rollouts '%.*s': the next group may begin at version %" PRId64
-                      ", now %" PRId64 ": %" PRIu64 " groups have begun, the bound is %" PRIu64
+                      ", now %" PRId64 ": %" PRIu64 " %s begun, the bound is %" PRIu64
                       " = (max_staleness + version - first_version + 1) * groups_per_version",
-                      size, name.data, why->needs_version, why->version, why->have, why->bound);
+                      size, name.data, why->needs_version, why->version, why->have,
+                      why->have == 1 ? "group has" : "groups have", why->bound);
         return;
     case RP_ROLLOUT_BY_GROUPS:
         (void)rp_fail(err, RP_DEADLINE,
-                      "rollouts '%.*s': %" PRIu64 " groups, max_groups is %" PRIu64
+                      "rollouts '%.*s': %" PRIu64 " group%s, max_groups is %" PRIu64
                       ": a group must be acknowledged, aborted or expire",
-                      size, name.data, why->have, why->bound);
+                      size, name.data, why->have, why->have == 1 ? "" : "s", why->bound);
         return;
     case RP_ROLLOUT_BY_BYTES:
         (void)rp_fail(err, RP_DEADLINE,
@@ -107,9 +109,9 @@ void rp_rollout_say_waiting(const rp_rollouts *r, rp_string consumer,
     case RP_ROLLOUT_BY_READY: say_unready(r, consumer, why, err); return;
     case RP_ROLLOUT_BY_LEASES:
         (void)rp_fail(err, RP_DEADLINE,
-                      "rollouts '%.*s': %" PRIu64 " leases, the limit is %" PRIu64
+                      "rollouts '%.*s': %" PRIu64 " lease%s, the limit is %" PRIu64
                       ": one must be acknowledged, released or expire",
-                      size, name.data, why->have, why->bound);
+                      size, name.data, why->have, why->have == 1 ? "" : "s", why->bound);
         return;
     case RP_ROLLOUT_NO_LIMIT:
         (void)rp_fail(

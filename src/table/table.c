@@ -12,8 +12,7 @@
  *   T6  the first operation in each queue of parked operations cannot proceed, or a thread is
  *       about to resume it (pump_again);
  *   T7  each queue is a doubly linked list of parked operations. `behind` others each wait
- * behind
- *       one of them, in a list that starts there. Together they are `count`.
+ *       behind one of them, in a list that starts there. Together they are `count`.
  * rp_table_check() tests T1, T2, T4, T5 and T7 and the invariants of slots and selectors. Debug
  * builds test them whenever a lock is released after a change (rp_table_unlock()).
  *

@@ -240,6 +240,22 @@ def test_a_reload_names_settings_that_need_a_restart(serve, tmp_path):
     assert json.loads(get(server.port, "/v1/info")[1])["server"]["limits"]["streams"] == 9
 
 
+def test_tokens_without_tls_are_warned_of_at_addresses_that_others_reach(serve, tmp_path):
+    tokens = tmp_path / "tokens"
+    digest = hashlib.sha256(b"hush").hexdigest()
+    tokens.write_text(f"admin somebody sha256:{digest}\n")
+    tokens.chmod(0o600)
+
+    warned = serve("--listen=127.0.0.1:0", "--listen=0.0.0.0:0", f"--tokens={tokens}")
+    lines = [fields_of(line) for line in warned.lines]
+    [line] = [line for line in lines if line["event"] == "plain_tokens"]
+    assert (line["level"], line["address"]) == ("warning", "0.0.0.0:0")
+    assert "--tls-cert" in line["note"]
+
+    local = serve("--listen=127.0.0.1:0", f"--tokens={tokens}")
+    assert "plain_tokens" not in [fields_of(line)["event"] for line in local.lines]
+
+
 def test_a_reload_takes_tokens(serve, tmp_path):
     tokens = tmp_path / "tokens"
 

@@ -427,7 +427,7 @@ def test_words_about_what_moves(serve, show):
     assert verdict("() => {}")[:2] == ["note", "Nothing moves: no client calls the server."]
     assert verdict("() => {}", {"inserts": 5})[:2] == ["good", "Everything moves."]
     paused = verdict("(_, t) => { t.inserts_paused = true; }")
-    assert paused[0] == "bad" and "Inserts into “replay” are paused." in paused
+    assert paused[:2] == ["bad", "Nothing moves: tables are paused."] and "Inserts into “replay” are paused." in paused
     held = "(_, t) => { t.waiting.samples = {now: 2, longest_seconds: 75}; t.waiting.calls = [{kind: 'sample', why: 'w'}]; }"
     assert verdict(held)[1] == "Nothing moves: calls wait."
     assert verdict(held, {"inserts": 5})[:2] == ["note", "1 table of 1 is held."]

@@ -60,6 +60,18 @@ def test_an_address_and_options(client):
         aio.AsyncClient(client, transport="tcp")
 
 
+def test_a_closed_client_says_so(client):
+    async def main():
+        async with aio.AsyncClient(client) as a:
+            await a.insert(1, {"t": 1.0})
+        with pytest.raises(RuntimeError, match="this AsyncClient is closed: make another"):
+            await a.insert(1, {"t": 1.0})
+        with pytest.raises(RuntimeError, match="this AsyncClient is closed: make another"):
+            await a.server_info()
+
+    run(main())
+
+
 def test_samples_in_the_structure_of_the_signature(client):
     async def main():
         a = aio.AsyncClient(client)

@@ -217,6 +217,28 @@ static void log_saved_options(process *p)
     }
 }
 
+/* Warns of each address at which tokens cross the network without encryption. */
+static void log_plain_tokens(process *p)
+{
+    char why[128];
+    bool is_open;
+    rp_fields f;
+
+    if (p->config.security.tokens_file == NULL || p->config.security.certificate_file != NULL)
+        return;
+    for (size_t i = 0; i < p->config.address_count; i++) {
+        const char *address = p->config.addresses[i];
+
+        if (rp_address_check(address, &is_open, why, sizeof why) != RP_OK || !is_open) continue;
+        rp_fields_init(&f);
+        rp_fields_add(&f, "address", "%s", address);
+        rp_fields_add(&f, "note",
+                      "tokens and data cross the network without encryption: --tls-cert and "
+                      "--tls-key encrypt them");
+        rp_logger_write(&p->logger, RP_LOG_WARNING, "plain_tokens", f.text);
+    }
+}
+
 static void log_stopped(process *p)
 {
     rp_upkeep_totals sum = rp_upkeep_count(p->store);
@@ -436,6 +458,7 @@ static int serve(process *p)
         return EXIT_FAILURE;
     }
     log_saved_options(p);
+    log_plain_tokens(p);
     log_serving(p);
     run_until_drained(p);
     log_stopped(p);

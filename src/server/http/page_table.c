@@ -3,6 +3,7 @@
  * histograms, its newest items, and all calls that wait for it. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "server/http/histogram_json.h"
 #include "server/http/info_json.h"
@@ -13,7 +14,7 @@
 #include "table/table.h"
 #include "util/mem.h"
 
-enum { MOST_WAITING = 64, SHOWN_TABLES = 4 /* in a 404 */ };
+enum { MOST_WAITING = 64 };
 
 /* What the page is made of. Too large for a stack. */
 typedef struct material {
@@ -26,21 +27,10 @@ typedef struct material {
 
 int rp_page_no_table(rp_store *store, const char *name, rp_page_response *answer)
 {
-    rp_table *tables[SHOWN_TABLES];
-    char names[SHOWN_TABLES * 48 + 16] = "";
-    size_t count = rp_store_find_tables(store, tables, SHOWN_TABLES), at = 0;
+    rp_error err;
 
-    for (size_t i = 0; i < count && i < SHOWN_TABLES; i++) {
-        at += (size_t)snprintf(names + at, sizeof names - at, "%s%.40s", i > 0 ? ", " : "",
-                               rp_table_name(tables[i]));
-        rp_table_unref(tables[i]);
-    }
-    if (count > SHOWN_TABLES) (void)snprintf(names + at, sizeof names - at, " and more");
-    if (count == 0)
-        return rp_page_fail(answer, 404, "there is no table '%.200s': there are no tables",
-                            name);
-    return rp_page_fail(answer, 404, "there is no table '%.200s'; the tables are: %s", name,
-                        names);
+    (void)rp_store_no_table(store, (rp_string){name, strlen(name)}, &err);
+    return rp_page_fail(answer, 404, "%s", err.text);
 }
 
 rp_table *rp_page_table_of(const rp_page_host *host, const rp_page_ask *ask,

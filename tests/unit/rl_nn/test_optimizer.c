@@ -123,6 +123,22 @@ static void saved_moments_continue_the_run(void **state)
     }
 }
 
+/* The mean square of equal gradients is the square of their mean, and rounding makes either the
+ * larger one. */
+static void centred_rmsprop_keeps_finite_with_equal_gradients(void **state)
+{
+    rp_optimizer *optimizer =
+        make((rp_optimizer_options){.kind = RP_RMSPROP, .rate = 1e-6, .centred = true});
+    float params[SIZE] = {0}, grads[SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < SIZE; i++) grads[i] = 0.1F + 0.37F * (float)i;
+    for (int step = 0; step < 5000; step++) rp_optimizer_step(optimizer, params, grads);
+
+    for (size_t i = 0; i < SIZE; i++) assert_true(isfinite(params[i]));
+    rp_optimizer_free(optimizer);
+}
+
 /* Runs every loop of an implementation over the same numbers. */
 static void run_loops(const rp_loops *loops, float out[8][SIZE])
 {
@@ -199,6 +215,7 @@ RP_TESTS(optimizer)
         cmocka_unit_test(gradients_are_clipped_by_their_global_norm),
         cmocka_unit_test(a_norm_that_is_not_finite_changes_nothing),
         cmocka_unit_test(saved_moments_continue_the_run),
+        cmocka_unit_test(centred_rmsprop_keeps_finite_with_equal_gradients),
         cmocka_unit_test(loops_of_all_instruction_sets_give_the_same_bits),
         cmocka_unit_test(polyak_moves_the_target_by_the_rate),
         cmocka_unit_test(every_allocation_may_fail),

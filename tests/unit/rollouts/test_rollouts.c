@@ -33,6 +33,11 @@ static void a_group_is_drawn_when_it_is_complete(void **state)
     assert_false(t.result.changed);
     assert_ok(rp_test_put(&t, "g", 0, 0, 5));
     assert_true(t.result.releases);
+    assert_fails(rp_test_rollout(&t, (rp_rollout_op){.kind = RP_ROLLOUT_DRAW,
+                                                     .groups = 2,
+                                                     .min_groups = 2,
+                                                     .ttl_ns = 10}),
+                 RP_DEADLINE, &t.err, "1 group is ready for consumer '', the draw needs 2");
     assert_ok(rp_test_draw(&t, "", 1, 10));
 
     assert_int_equal(t.result.batch->count, 1);

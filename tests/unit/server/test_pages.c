@@ -257,7 +257,7 @@ static void a_larger_table_whose_limiter_is_full_is_warned_of(void **state)
 static void an_unknown_table_is_answered_with_those_that_there_are(void **state)
 {
     (void)state;
-    expect(get("/v1/tables/fre"), "there is no table 'fre'; the tables are: ");
+    expect(get("/v1/tables/fre"), "Priority table fre was not found; the tables are: ");
     assert_int_equal(answer.status, 404);
     expect(get("/v1/tables/fre"), "replay");
 }
@@ -275,7 +275,7 @@ static void failed_changes_say_why(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         act_status = cases[i].st;
         expect(post("/v1/tables/replay/reset", "replay", NULL),
-               cases[i].st == RP_NOT_FOUND ? "there is no table 'replay'; the tables are: "
+               cases[i].st == RP_NOT_FOUND ? "Priority table replay was not found; the tables are: "
                                            : "{\"error\":\"no luck\"}\n");
         assert_int_equal(answer.status, cases[i].http);
         assert_string_equal(answer.content_type, "application/json");
