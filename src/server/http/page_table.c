@@ -9,6 +9,7 @@
 #include "server/http/info_json.h"
 #include "server/http/json_out.h"
 #include "server/http/pages.h"
+#include "store/store.h"
 #include "table/op.h"
 #include "table/survey.h"
 #include "table/table.h"
