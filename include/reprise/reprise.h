@@ -7,7 +7,7 @@
  *   table_options.h  selectors, rate limiter and bounds of a table
  *   table.h          insert, sample, update and delete items; wait, and ask why a call waits
  *   trajectory.h     the data of an item; decode and stack it
- * extension.h callbacks that get events: inserts, samples, ... of a table
+ *   extension.h      callbacks that get events: inserts, samples, ... of a table
  *   durable.h        a store that survives its process: checkpoints and a journal
  *   data.h           data directories at rest: verify, dump, salvage, convert
  *   server.h         a server for the tables of a store
