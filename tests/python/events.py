@@ -6,6 +6,7 @@ All limits are against hangs only.
 
 import _thread
 import os
+import re
 import signal
 import sys
 import threading
@@ -101,3 +102,14 @@ class Witness:
     def __exit__(self, *exc):
         sys.setswitchinterval(self._interval)
         self._thread.join(LIMIT_S)
+
+
+def expect_reason(error, match, call, timeouts=(0.3, 3, 30)):
+    """Makes a call with each of these timeouts until its error has the reason: a busy machine may need longer than
+    the first to find it out."""
+    for timeout in timeouts:
+        with pytest.raises(error) as late:
+            call(timeout)
+        if re.search(match, str(late.value)):
+            return
+    raise late.value
