@@ -63,6 +63,16 @@ def answer(server, *arguments, **options):
     return done.stdout
 
 
+def ask_why(server, reason, *arguments, **options):
+    """Asks with longer and longer timeouts until the errors have the reason: a busy machine may need longer than the
+    first to find it out."""
+    for timeout in ("0.3", "3", "30"):
+        done = ask(server, *arguments, "--timeout", timeout, **options)
+        if reason in done.stderr:
+            break
+    return done
+
+
 def save_npy(path, descr, shape, data):
     """A .npy file as NumPy writes it."""
     header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"

@@ -236,7 +236,7 @@ def test_a_folder_that_cannot_be_written_costs_no_items(server, tmp_path, folder
 
 def test_items_before_a_timeout_are_written(server, tmp_path):
     insert(server, "queue", {"data": [1]})
-    done = ask(server, "sample", "queue", "--count", 2, "--npy", tmp_path / "out", "--timeout", "1")
+    done = ask(server, "sample", "queue", "--count", 2, "--npy", tmp_path / "out", "--timeout", "4")
     assert done.returncode == 1 and "after 1 of 2 items: " in done.stderr, done
     assert "wrote 1 item of 1 column" in done.stdout
     assert load_npy(tmp_path / "out" / "0.npy")[2] == struct.pack("<q", 1)
@@ -295,7 +295,7 @@ def test_a_server_that_does_not_respond_is_named(server):
 
 def test_a_timeout_prints_the_samples_received_so_far(server):
     insert(server, "queue", {"data": [1]}, {"data": [2]})
-    done = ask(server, "sample", "queue", "--count", 3, "--timeout", "0.5", "--json")
+    done = ask(server, "sample", "queue", "--count", 3, "--timeout", "4", "--json")
     assert done.returncode == 1 and done.stdout.count("\n") == 2
     assert "after 2 of 3 items" in done.stderr
 

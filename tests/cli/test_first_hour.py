@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import REPRISE, SECONDS, answer, ask, clean_environment, fields_of, reprise
+from conftest import REPRISE, SECONDS, answer, ask, ask_why, clean_environment, fields_of, reprise
 
 
 @pytest.mark.parametrize("words, hint", [
@@ -141,7 +141,7 @@ def test_26_a_paused_table_and_sizes(serve):
     ask(server, "insert", "t", "-", input='{"data":[1]}')
     ask(server, "tables", "pause", "t")
     assert "[" + "paused".center(38) + "]" in answer(server, "top", "--count", "1")
-    done = ask(server, "sample", "t", "--timeout", "0.3")
+    done = ask_why(server, "resume t", "sample", "t")
     assert "reprise tables resume t lets them continue" in done.stderr
     done = ask(server, "insert", "t", "-", "--timeout", "0.3", input='{"data":[1]}')
     assert "1 item is unconfirmed: " in done.stderr and "of them" not in done.stderr, done

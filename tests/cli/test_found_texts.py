@@ -4,7 +4,7 @@
 import re
 
 import pytest
-from conftest import ask, reprise, save_npy
+from conftest import ask, ask_why, reprise, save_npy
 
 
 def insert(server, table, *lines):
@@ -42,7 +42,7 @@ def test_a_limiter_that_waits_for_ever_says_one_thing(serve):
         assert got.returncode == 0, got
         assert "more inserts would release" not in got.stdout, got
     assert "samples wait for ever: max_size 2 is below min_size 1000000" in got.stdout
-    got = ask(server, "sample", "scratch", "--timeout", "1")
+    got = ask_why(server, "for ever", "sample", "scratch")
     assert "it will wait for ever; reprise tables alter changes --max-size or --min-size" in got.stderr
 
 

@@ -100,7 +100,7 @@ def test_items_refused_with_a_deadline_are_an_error(server, proxy):
 def test_samples_refused_with_a_deadline_end_the_command(server, proxy):
     """`sample` repeated the call, and a line about it, without end (issue 26)."""
     answer(server, "insert", "replay", "-", input=ITEMS)
-    done = ask(proxy, "sample", "replay", "--timeout", "1")
+    done = ask(proxy, "sample", "replay", "--timeout", "4")
     assert (done.returncode, done.stdout) == (1, ""), done
     assert done.stderr.count("\n") == 1 and "by the proxy" in done.stderr
 
