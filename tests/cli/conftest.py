@@ -181,6 +181,8 @@ def serve():
 
     def start(*arguments, command=None, **options):
         options.setdefault("env", clean_environment())
+        # A test on the default port, 8000, fails if any other program uses it.
+        assert command or any(str(a).startswith(("--port", "--listen", "--config")) for a in arguments), arguments
         server = Server(command or [REPRISE, "serve", *arguments], **options)
         started.append(server)
         server.serving = server.wait_for("serving")

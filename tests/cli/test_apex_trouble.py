@@ -216,21 +216,21 @@ def foreign(server, *lines):
 
 
 def test_a_learner_deletes_nothing_of_another_program(serve):
-    server = serve("--table", "replay:prioritized:1000,samples_per_insert=4,min_size=5,error_buffer=100")
+    server = serve("--port=0", "--table", "replay:prioritized:1000,samples_per_insert=4,min_size=5,error_buffer=100")
     info = foreign(server, *['{"data": [1]}'] * 12)
     refused(server, r"has items that are not of this agent: column 0 is int64 \[\], expected float32 \[4\]")
     assert (info()["items"], info()["deletes"]) == (12, 0)
 
 
 def test_a_learner_draws_nothing_of_a_foreign_queue(serve):
-    server = serve("--table", "replay:queue:100")
+    server = serve("--port=0", "--table", "replay:queue:100")
     info = foreign(server, *['{"data": [1]}'] * 12)
     refused(server, "has no signature, so its items may not be of apex-dqn with cartpole, and sampling would remove them")
     assert tuple(info()[key] for key in ("items", "samples", "deletes")) == (12, 0, 0)
 
 
 def test_a_learner_refuses_a_table_with_another_signature(serve):
-    server = serve("--table", "other:fifo:100")
+    server = serve("--port=0", "--table", "other:fifo:100")
     done = reprise("tables", "create", "replay:fifo:100", "--column", "obs=float32 [4]", "--server", f"localhost:{server.port}")
     assert done.returncode == 0, done
     refused(server, r"is not of apex-dqn with cartpole: column 0 is 'obs' float32 \[4\], expected 'observation' float32 \[4\]")
