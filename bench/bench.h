@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions for all benchmarks: a clock, options, random numbers, and the printing of ratios.
  *
- * A benchmark compares two ways of doing the same work within one run. The two take turns, so
- * that other load on the machine affects both. The result of each is its shortest time, since
- * other load only adds time. */
+ * A benchmark compares two ways of doing the same work within one run: ours and that of a peer,
+ * which is another implementation. The two run alternately, so that other load on the machine
+ * affects both. The result of each is its shortest time, since other load only adds time. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
@@ -61,8 +61,8 @@ static inline void bench_keep(bench_best *best, double started)
     bench_keep_seconds(best, bench_seconds() - started);
 }
 
-/* Returns the nanoseconds per operation, if `count` operations were done in the shortest time.
- */
+/* Returns the nanoseconds per operation. `count` is the number of operations that were done in
+ * `best.seconds`. */
 static inline double bench_ns(bench_best best, size_t count)
 {
     return best.seconds * 1e9 / (double)count;
@@ -126,8 +126,8 @@ static inline void bench_ratio(const char *name, double ours, const char *peer_n
            bench_scaled(ours, unit).text, peer_name, bench_scaled(peer, unit).text);
 }
 
-/* Prints the ratio of our speed to the peer's, from the times of both for `count` operations.
- */
+/* Prints the ratio of our speed to the peer's. `ours` and `peer` are the times of both for
+ * `count` operations. */
 static inline void bench_ratio_time(const char *name, bench_best ours, const char *peer_name,
                                     bench_best peer, size_t count)
 {
@@ -163,8 +163,8 @@ static inline size_t bench_below(bench_rng *rng, size_t bound)
     return (size_t)(bench_uniform(rng) * (double)bound);
 }
 
-/* Measures the latency of main memory: the nanoseconds of one load, in random order over 64
- * MiB, where each load gives the address of the next. */
+/* Measures the latency of main memory: the nanoseconds of one load. The loads are in random
+ * order over 64 MiB, and each load reads the address of the next. */
 static inline double bench_memory_latency_ns(void)
 {
     enum { LINE = 64 / sizeof(size_t), LINES = 1 << 20, LOADS = 1 << 20 };

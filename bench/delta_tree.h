@@ -8,7 +8,8 @@
  * The children of node n are K n + 1 .. K n + K. K - 1 unused entries precede the root. If K
  * float32 fill a cache line, each group of siblings therefore starts at a cache line. An update
  * adds the difference of the weights to every ancestor, so rounding errors stay in the sums
- * (Algorithm 2 of the paper). There are no batches: a call writes or draws one leaf. */
+ * (Algorithm 2 of the paper). There are no batches: each function writes or draws a single
+ * leaf. */
 #ifndef BENCH_DELTA_TREE_H
 #define BENCH_DELTA_TREE_H
 
@@ -22,8 +23,8 @@ typedef struct delta_tree {
     void *memory;
 } delta_tree;
 
-/* Makes a tree whose leaves have weight 0. All nodes are moved `offset` entries away from the
- * cache-aligned position. An offset of 0 is the layout of the paper. */
+/* Makes a tree whose leaves have weight 0. All nodes are stored `offset` float32 entries after
+ * the cache-aligned position. An offset of 0 is the layout of the paper. */
 static inline delta_tree delta_tree_new(unsigned shift, size_t leaf_count, size_t offset)
 {
     delta_tree tree = {.shift = shift, .leaf_count = leaf_count};
@@ -96,9 +97,9 @@ static inline void delta_tree_set(delta_tree *tree, size_t leaf, float weight)
     delta_tree_add_above(tree, leaf, delta_tree_set_leaf(tree, leaf, weight));
 }
 
-/* Returns the first leaf such that the weights of it and all leaves before it add up to at
- * least `target`. If rounding errors make this sum too small in all children of a node, the
- * search continues in the last child. */
+/* Returns the first leaf at which the sum of the weights, from leaf 0 up to and including this
+ * leaf, is at least `target`. If rounding errors make the sum too small for every child of a
+ * node, the search continues in the last child. */
 static inline size_t delta_tree_find(const delta_tree *tree, float target)
 {
     size_t node = 0, last = ((size_t)1 << tree->shift) - 1, leaf;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A load generator for servers with Reverb's InsertStream and SampleStream: many connections on
- * few threads. Messages are built in advance, so that one core of the load generator keeps one
- * core of the server busy.
+/* A load generator for servers that have Reverb's gRPC methods InsertStream and SampleStream.
+ * It uses many connections on few threads. Messages are built in advance, so that one core of
+ * the load generator keeps one core of the server busy.
  *
  * The responses are checked: each insert must be confirmed exactly once, each stream must end
  * with the status OK after all requested samples, and some of the samples are compared byte by
@@ -29,7 +29,8 @@ typedef struct h2_load_options {
     int port; /* port of the server on 127.0.0.1 */
     h2_kind kind;
     size_t payload_bytes; /* bytes of an item: 400 */
-    size_t items;         /* items in one insert request: as many as fit into 32 KiB */
+    size_t items;         /* items in one insert request: as many as fit into 32 KiB, but 1 to
+                             64 */
     size_t table_count;   /* number of tables "t0", "t1", ..., used in turn: 1 */
     size_t connections;   /* default: 1 */
     size_t threads;       /* default: 1 */
@@ -39,7 +40,8 @@ typedef struct h2_load_options {
     double warm_seconds, seconds; /* seconds of warm-up and of measurement: 0.2 and 1 */
     uint64_t item_limit;  /* stop after about this number of items instead of after a time: no
                              limit */
-    bool yardstick;       /* the server is a yardstick (yardstick.h): a roundtrip is an echo */
+    bool yardstick;       /* the server is a yardstick (yardstick.h); H2_ROUNDTRIP then uses its
+                             method Echo */
     clockid_t server_cpu; /* CPU clock of the server's process; 0: the server's CPU time is not
                              measured */
 } h2_load_options;
@@ -58,10 +60,11 @@ typedef struct h2_load_result {
 
 h2_load_result h2_load_run(const h2_load_options *options);
 
-/* Returns the number of items in a request if `items` is 0. */
+/* Returns the default of h2_load_options.items for this payload. */
 size_t h2_load_default_items(size_t payload_bytes);
 
-/* Opens a blocking connection to the port on 127.0.0.1. */
+/* Opens a blocking connection to the port on 127.0.0.1 and returns its descriptor. If this
+ * fails, ends the program. */
 int h2_load_connect(int port);
 
 #endif

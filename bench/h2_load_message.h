@@ -2,9 +2,10 @@
 /* The messages of InsertStream and SampleStream for the load generator (h2_load.h). The
  * messages are built once. After that only their keys change.
  *
- * An item is a chunk of one row of float32 and a trajectory of this row. The payload of an item
- * (the bytes of the row) begins with the item's key, in eight bytes. The rest is the same
- * random numbers in all items. So a client that samples an item can check every byte.
+ * An item is a chunk (serialised rows) with one row of float32, and a trajectory that consists
+ * of this row. The payload of an item (the bytes of the row) begins with the item's key, in
+ * eight bytes. The rest is the same random numbers in all items. So a client that samples an
+ * item can check every byte.
  *
  * Keys look random. h2_key() computes them from consecutive numbers, and h2_key_number() is its
  * inverse. The highest bit of a key is set, so that each key takes ten bytes as a varint. */

@@ -32,7 +32,7 @@ struct h2_peer {
     void *owner;
 
     /* Queues the next `size` bytes of a stream's data with h2_peer_put() and h2_peer_copy().
-     * Called for data for which the owner's data source has set NGHTTP2_DATA_FLAG_NO_COPY. */
+     * Called if the owner's data source has set NGHTTP2_DATA_FLAG_NO_COPY for this data. */
     void (*gather)(h2_peer *peer, int32_t stream, nghttp2_data_source *source, size_t size);
     /* Called when all queued bytes have been written: from now on, the owner can reuse the
      * memory that it passed to h2_peer_put(). May be NULL. */
@@ -43,8 +43,8 @@ struct h2_peer {
 
     struct iovec pieces[2 * H2_FRAME_PIECES + 8];
     size_t piece_count, piece_at;
-    size_t queued; /* bytes not yet written */
-    uint8_t *small;
+    size_t queued;  /* bytes not yet written */
+    uint8_t *small; /* buffer for headers and copied data */
     size_t small_used;
     uint64_t written; /* bytes since the beginning */
     bool blocked;     /* the buffer of the socket is full */
@@ -63,8 +63,9 @@ nghttp2_session_callbacks *h2_peer_callbacks(void);
 void h2_peer_begin(h2_peer *peer, const nghttp2_session_callbacks *callbacks, bool server);
 
 /* Queue bytes; called by gather(). h2_peer_put() queues a reference to the bytes, which must
- * stay valid until drained() is called. h2_peer_copy() queues a copy. A data source must not
- * return more for one frame than H2_COPY_FRAME and H2_FRAME_PIECES allow. */
+ * stay valid until drained() is called. h2_peer_copy() queues a copy. For one frame, a data
+ * source must not return more than H2_COPY_FRAME copied bytes or more than H2_FRAME_PIECES
+ * pieces. */
 void h2_peer_put(h2_peer *peer, const void *data, size_t size);
 void h2_peer_copy(h2_peer *peer, const void *data, size_t size);
 

@@ -11,7 +11,7 @@
 
 typedef struct h2_samples {
     const h2_shape *shape;
-    uint32_t check_every; /* of this number of entries, one is checked; 0: none is */
+    uint32_t check_every; /* one entry in every `check_every` is checked; 0: none is */
     uint32_t until_check;
     uint64_t count; /* number of complete samples */
     uint64_t checked;

@@ -11,7 +11,7 @@
 
 enum {
     H2_OUTSTANDING = 1 << 15, /* the most unconfirmed inserts of a stream */
-    H2_REQUESTS_AHEAD = 4,
+    H2_REQUESTS_AHEAD = 4,    /* open sample requests of a stream */
 };
 
 typedef struct h2_stream {
@@ -19,13 +19,14 @@ typedef struct h2_stream {
     const h2_load_options *options; /* with the defaults filled in */
     const h2_shape *shape;
     int32_t id;      /* HTTP/2 stream id */
-    uint64_t number; /* number of the connection, also the upper bits of the number of each of
-                        its items */
+    uint64_t number; /* number of the connection. The number of each of its items has this
+                        number in the upper bits */
     uint64_t sent;   /* items sent, or samples requested */
     uint64_t limit;  /* upper bound of `sent` */
     uint64_t ahead;  /* the most unconfirmed items */
     uint64_t done;   /* items confirmed, or samples complete */
-    bool may_fill;   /* the stream is allowed to send another batch in this turn */
+    bool may_fill;   /* the stream is allowed to send another batch during this
+                        h2_stream_turn() */
     bool stopping;   /* no new requests are sent */
     bool ended;      /* the load generator has half-closed the stream */
     bool closed;     /* the server has closed the stream */
@@ -63,7 +64,8 @@ void h2_stream_deinit(h2_stream *stream);
  * has ended. */
 bool h2_stream_turn(h2_stream *stream, bool readable, uint8_t *scratch);
 
-/* Returns true if the stream can continue now, and false if it must wait for the server. */
+/* Returns true if the stream has something to write as soon as its socket is writable. Returns
+ * false if the stream must first receive bytes from the server. */
 bool h2_stream_wants_turn(const h2_stream *stream);
 
 /* Returns true if the call has ended correctly: all items confirmed, all samples received,

@@ -24,9 +24,9 @@ typedef struct server_process {
     clockid_t cpu; /* CPU clock of the process */
 } server_process;
 
-/* Creates a process and calls `start` in it. `start` returns the port of the server, or ends
- * the process. The process runs until server_process_stop() is called or this process ends.
- * Must be called while this process has only one thread. */
+/* Creates a child process and calls `start(arg)` in it. `start` returns the port of the server,
+ * or ends the child. The child runs until server_process_stop() is called or the parent ends.
+ * Must be called while the parent has only one thread. */
 void server_process_start(server_process *process, const server_cpus *cpus,
                           int (*start)(const void *arg), const void *arg);
 void server_process_stop(server_process *process);

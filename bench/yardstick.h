@@ -3,8 +3,8 @@
  * the same messages as a replay server, but does not parse them.
  *
  *   InsertStream   receives each message into its own heap block, keeps the last keep_bytes of
- *                  them, and responds once for each read of the socket, with the number of
- *                  messages in it
+ *                  them, and sends one response for each read of the socket, with the number
+ *                  of messages in the bytes that were read
  *   SampleStream   responds to a request for n samples with messages drawn at random from a
  *                  pool that was filled before
  *   Echo           sends back the message that it receives, if the message is small

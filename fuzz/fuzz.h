@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions that all fuzz targets share.
  *
- * A target is one function, which gets the bytes of one input. It must not keep state that
- * changes the result for the next input. For speed, targets keep contexts and buffers, and
- * clear them before each input. */
+ * A target is a function that gets the bytes of one input. It must not keep state that changes
+ * the result for the next input. For speed, targets keep their objects and buffers, and clear
+ * them before each input. */
 #ifndef RP_FUZZ_H
 #define RP_FUZZ_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An allocator for fuzz targets. It counts the blocks in use, checks the size when a block is
- * freed, and fails where the input chooses. Not thread-safe. */
+ * freed, and fails at allocations that the fuzz input chooses. Not thread-safe. */
 #ifndef RP_FUZZ_MEMORY_H
 #define RP_FUZZ_MEMORY_H
 
@@ -23,7 +23,7 @@ static inline void fuzz_pool_put(void *block, size_t size)
 #endif
 
 typedef struct fuzz_memory {
-    size_t live, live_bytes;
+    size_t live, live_bytes; /* blocks in use, and their bytes */
     size_t until;  /* number of allocations that still succeed before the first failure */
     size_t failed; /* number of allocations that have failed so far */
     bool fails;    /* false: no allocation ever fails */

@@ -3,10 +3,10 @@
  * allocator and the engine's hooks on it would cost a fifth of the time.
  *
  * The pool hides no errors: the memory after a block and in a freed block is poisoned. The
- * freed blocks of each size are in a queue: the pool reuses the block that was freed first, and
- * only when the queue has many blocks. With the pool, an error report of the sanitizer does not
- * say where a block was allocated and freed. The program replay_<target> does not use the pool,
- * so its reports contain this. Not thread-safe. */
+ * freed blocks of each size wait in a queue. The pool reuses a block only if the queue has many
+ * blocks, and then takes the block that was freed first. With the pool, an error report of the
+ * sanitizer does not say where a block was allocated and freed. The program replay_<target>
+ * does not use the pool, so its reports contain this. Not thread-safe. */
 #ifndef RP_FUZZ_POOL_H
 #define RP_FUZZ_POOL_H
 

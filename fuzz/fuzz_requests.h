@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests for fuzz targets. They have the right form, and the input chooses the numbers in
- * them. A table name has one letter. */
+/* Builds requests for fuzz targets. The requests have the right form, and the fuzz input
+ * chooses the numbers in them. A table name has one letter. */
 #ifndef RP_FUZZ_REQUESTS_H
 #define RP_FUZZ_REQUESTS_H
 

@@ -12,8 +12,9 @@
 
 #include "fuzz.h"
 
-/* Opens a socket that buffers `room` bytes in each direction, at most FUZZ_SOCKET_ROOM. Returns
- * the server's descriptor. The functions below take the same descriptor. */
+/* Opens a socket that buffers `room` bytes in each direction; `room` is at most
+ * FUZZ_SOCKET_ROOM. Returns the server's descriptor, which is the `fd` of the functions below.
+ */
 enum { FUZZ_SOCKET_ROOM = 1 << 16 };
 int fuzz_socket_open(size_t room);
 

@@ -12,8 +12,8 @@
 RP_BEGIN_DECLS
 
 /* An allocator is one function that allocates, resizes and frees. The library calls the
- * function from several threads, so the function must be thread-safe. `ctx` is passed to each
- * call.
+ * function from several threads, so the function must be thread-safe. The library passes `ctx`
+ * to each call of the function.
  *
  *   ptr == NULL            allocate new_size bytes
  *   new_size == 0          free ptr (which holds old_size bytes, exactly); the result is
@@ -27,8 +27,8 @@ typedef struct rp_allocator {
     void *ctx;
 } rp_allocator;
 
-/* Returns the allocator of the process. Small blocks come from a pool of the library, which is
- * faster than malloc() and uses huge pages; large blocks come from the C library. The pool
+/* Returns the allocator of the process. Small blocks come from the library's pool, which is
+ * faster than malloc() and uses huge pages. Large blocks come from the C library. The pool
  * keeps at most as much unused memory as is in use. Static. */
 RP_API const rp_allocator *rp_allocator_default(void);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client: tables on one server, on several, or in a store of this process, behind one API.
+/* A client gives a program one API for tables on one server, on several servers, or in a store
+ * of this process.
  *
  * Creating a client does no I/O. The client connects when a call needs a connection, and
  * reconnects with exponential, jittered backoff. All clients of a process share one network
@@ -14,12 +15,14 @@
  * every table. Writers spread items over the shards. Samplers draw from each shard in
  * proportion to the total weight of its table, so the probability of an item is the same as if
  * one table had all items. Priority updates and deletes go to all shards. The client skips a
- * shard that cannot be reached until the shard is back. Calls wait for a connection only if no
- * shard can be reached.
+ * shard that cannot be reached until the shard is back. If no shard can be reached, a call of
+ * this header waits for the next attempt to connect and fails if this attempt fails. Writers
+ * and samplers keep trying.
  *
- * After fork() the child may use its clients: they open new connections. Writers, samplers and
- * batches that were made before fork() belong to the parent. The child can only free them: all
- * other calls on them return RP_PRECONDITION. */
+ * After fork() the child is allowed to use the clients that the parent made: in the child they
+ * open new connections. Writers, samplers and batches that were made before fork() belong to
+ * the parent. The child can only free them. All other calls on them return RP_PRECONDITION in
+ * the child. */
 #ifndef REPRISE_CLIENT_H
 #define REPRISE_CLIENT_H
 
@@ -40,7 +43,7 @@ typedef enum rp_spread {
 typedef struct rp_client_options {
     const rp_allocator *alloc;    /* NULL: the default. The struct is copied */
     bool tls;                     /* use TLS; implied if one of the three files below is set */
-    const char *ca_file;          /* PEM, trusted authorities; NULL: those of the system */
+    const char *ca_file;          /* PEM, trusted authorities; NULL: the system's authorities */
     const char *certificate_file; /* PEM, the client's certificate */
     const char *key_file;
     const char *server_name; /* name that the server's certificate must have; NULL: the host in
@@ -50,8 +53,8 @@ typedef struct rp_client_options {
     int64_t connect_timeout_ms; /* timeout of one attempt; 0: 10,000 */
     int64_t retry_min_ms;       /* first backoff; doubles at each retry, with jitter; 0: 10 */
     int64_t retry_max_ms;       /* longest backoff; 0: 2,000 */
-    int64_t ping_ms; /* if calls are open and the server sends nothing for this long, the client
-                        sends a ping; 0: 30,000 */
+    int64_t ping_ms; /* if gRPC calls are open and the server sends nothing for this long, the
+                        client sends a ping; 0: 30,000 */
     int64_t ping_timeout_ms; /* if the response to a ping takes longer, the client closes the
                                 connection and reconnects; 0: 20,000 */
     size_t message_bytes;    /* largest response accepted; 0: 512 MiB */
@@ -78,8 +81,8 @@ RP_API RP_NODISCARD rp_status rp_client_new(const char *addresses,
 RP_API RP_NODISCARD rp_status rp_client_local(rp_store *store, const rp_client_options *options,
                                               rp_client **out, rp_error *err);
 
-/* Frees a client. The caller must first free the client's writers and samplers, and no call on
- * the client may be in progress. NULL is fine. */
+/* Frees a client. The caller must first free the client's writers and samplers, and wait until
+ * no call on the client is in progress. NULL is fine. */
 RP_API void rp_client_free(rp_client *client);
 
 /* Stops all reconnecting. Every call, sampler and writer of this client that waits for a
@@ -95,13 +98,13 @@ RP_API void rp_client_give_up(rp_client *client);
  * Writes why calls cannot reach a shard now: the shard's address and the reason, cut to fit
  * `size` bytes (at least 1). Writes "" if the client has a connection to the shard. This
  * function does no I/O, so before the client's first call it reports a shard as not connected.
- * Returns how often a call that goes to every shard has skipped this shard so far.
+ * Returns how many calls have skipped this shard so far.
  *
- * If `shard` is SIZE_MAX, returns the sum of these numbers over all shards, which is fast
- * enough to be read after each call. In this case the text is normally "". The exception is a
- * client whose TLS handshake has failed with every shard and has never succeeded. The text is
- * then the reason for the first shard. Waiting does not help such a client: certificates or
- * options must be changed. */
+ * If `shard` is SIZE_MAX, returns the sum of these numbers over all shards. The sum is cheap
+ * enough to be read after each request. In this case the text is normally "". The exception is
+ * a client whose TLS handshake has failed with every shard and has never succeeded. The text is
+ * then the reason why the handshake with the first shard failed. Waiting does not help this
+ * client: certificates or options must be changed. */
 RP_API uint64_t rp_client_why_away(rp_client *client, size_t shard, char *text, size_t size);
 
 RP_API size_t rp_client_shard_count(const rp_client *client);
@@ -116,8 +119,8 @@ RP_API const char *rp_client_shard_address(const rp_client *client, size_t shard
  *
  * Each call goes to every shard and returns the first error other than RP_UNAVAILABLE. The call
  * skips shards that cannot be reached, and rp_client_why_away() counts the skips. If no shard
- * can be reached, the call returns RP_UNAVAILABLE, with the reasons of all shards that fit into
- * the text. */
+ * can be reached, the call returns RP_UNAVAILABLE, or RP_DEADLINE if `wait` ends during the
+ * attempt to connect. The text has the reasons of all shards that fit. */
 
 /* One table of one shard. A Reverb server (DeepMind's dm-reverb) does not report bytes, waiting
  * calls or the weight of a prioritized table: these fields are 0. */
@@ -230,10 +233,10 @@ typedef struct rp_client_blocked {
     size_t total; /* number of all blocked calls, described or not */
 } rp_client_blocked;
 
-/* Describes the blocked calls of a table. If no table has the name, describes those of the
- * rollouts with this name. If `table` is NULL, describes those of all tables and rollouts.
- * `out->count` and `out->total` are written on RP_OK only. Errors: RP_NOT_FOUND (neither a
- * table nor rollouts have this name). */
+/* Describes the blocked calls of a table. If no table has this name, describes the blocked
+ * calls of the rollouts with this name. If `table` is NULL, describes the blocked calls of all
+ * tables and rollouts. `out->count` and `out->total` are written on RP_OK only. Errors:
+ * RP_NOT_FOUND (neither a table nor rollouts have this name). */
 RP_API RP_NODISCARD rp_status rp_client_why_blocked(rp_client *client, const char *table,
                                                     rp_client_blocked *out, rp_wait wait,
                                                     rp_error *err);
@@ -259,8 +262,8 @@ typedef struct rp_client_connections {
 } rp_client_connections;
 
 /* Lists the connections, shard by shard, the newest of a shard first. A server describes at
- * most 1,000. The list of a store of this process is empty. `out->count` and `out->total` are
- * written on RP_OK only. */
+ * most 1,000. For a client of a store in this process the list is empty. `out->count` and
+ * `out->total` are written on RP_OK only. */
 RP_API RP_NODISCARD rp_status rp_client_get_connections(rp_client *client,
                                                         rp_client_connections *out,
                                                         rp_wait wait, rp_error *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compression of chunks. A chunk is a block of consecutive rows of one or more columns,
- * compressed as a whole. Writers make chunks and send them to a server. */
+/* Compression of chunks. A chunk is a block of consecutive rows of one or more columns
+ * (trajectory_writer.h). Each column of a chunk is compressed separately. Writers make chunks
+ * and send them to a server. */
 #ifndef REPRISE_CODEC_H
 #define REPRISE_CODEC_H
 
@@ -10,8 +11,8 @@ RP_BEGIN_DECLS
 
 typedef enum rp_codec {
     RP_CODEC_SNAPPY = 0, /* every Reverb client can read it */
-    RP_CODEC_NONE = 1,   /* not compressed; stored in the format of snappy as one literal, so
-                            every Reverb client can read it */
+    RP_CODEC_NONE = 1,   /* not compressed; stored in snappy's format as one literal (a run of
+                            plain bytes), so every Reverb client can read it */
     RP_CODEC_ZSTD = 2,   /* smaller than snappy; only reprise can read it */
     RP_CODEC_LZ4 = 3,    /* fast to write and to read; only reprise can read it */
 } rp_codec;

@@ -2,10 +2,11 @@
 /* Offline tools for data directories (durable.h): inspect, verify, dump, salvage, import and
  * export, without a server.
  *
- * A data directory has segments, checkpoints and a journal. Segments are files of chunks and
- * items. A checkpoint is a manifest, which is a file that refers to records of segments. The
- * journal is a log of the changes after a checkpoint. Each change has a number, its LSN. The
- * file CURRENT names the live checkpoint: the one that a server would load.
+ * A data directory has segments, checkpoints and a journal. Segments are files of chunks
+ * (blocks of compressed rows) and items. A checkpoint is a manifest, which is a file that
+ * refers to records of segments. The journal is a log of the changes after a checkpoint. Each
+ * change has a number, its LSN. The file CURRENT names the live checkpoint: the one that a
+ * server would load.
  *
  * No call changes the directory or checkpoint that it reads, or locks it. While a server uses a
  * directory, the result is not a consistent snapshot: files appear and disappear, and the
@@ -68,22 +69,22 @@ typedef struct rp_data_file {
 
 typedef struct rp_data_summary {
     uint64_t files, bytes;
-    uint64_t damaged, torn, unused; /* files */
+    uint64_t damaged, torn, unused; /* numbers of files in these states */
     uint64_t checkpoint;            /* number of the live checkpoint; 0: none */
-    uint64_t tables, items, lsn;    /* of that checkpoint */
-    uint64_t rollouts;              /* of that checkpoint */
+    uint64_t tables, items, lsn;    /* of the live checkpoint */
+    uint64_t rollouts;              /* of the live checkpoint */
     uint64_t journalled; /* journal records after the live checkpoint, if they are counted
                             (counts_journal or thorough) */
 } rp_data_summary;
 
-/* Zero-initialise it; fields marked * must be set. */
+/* Zero-initialise it; fields whose comment begins with * must be set. */
 typedef struct rp_data_look_options {
     const char *directory; /* * */
-    /* true: read every byte, and check three things: all checksums, the checksum by which each
-     * record refers to the record before it, and that each block and chunk to which a
-     * checkpoint refers exists. false: read only headers and manifests. */
+    /* true: read every byte, and check every checksum, and that each block and chunk to which a
+     * checkpoint refers exists. The checksum of a record also covers the checksum of the record
+     * before it. false: read only headers and manifests. */
     bool thorough;
-    bool counts_journal; /* count the records of the journal, even if not thorough */
+    bool counts_journal; /* count the records of the journal, even if `thorough` is false */
     /* Called for each file, in this order: CURRENT, checkpoints, segments, journal, RUNS,
      * others, rollouts. Files of one kind come in order of their numbers. */
     void (*on_file)(void *ctx, const rp_data_file *file);
@@ -98,7 +99,7 @@ typedef struct rp_data_look_options {
 RP_API RP_NODISCARD rp_status rp_data_look(const rp_data_look_options *options,
                                            rp_data_summary *out, rp_error *err);
 
-/* Zero-initialise it; fields marked * must be set. */
+/* Zero-initialise it; fields whose comment begins with * must be set. */
 typedef struct rp_data_dump_options {
     const char *directory; /* * */
     uint64_t checkpoint;   /* number of the checkpoint to read; 0: the live one */
@@ -120,7 +121,7 @@ typedef struct rp_data_dump_options {
  * RP_UNAVAILABLE, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_data_dump(const rp_data_dump_options *options, rp_error *err);
 
-/* Zero-initialise it; fields marked * must be set. */
+/* Zero-initialise it; fields whose comment begins with * must be set. */
 typedef struct rp_data_move_options {
     const char *from; /* * */
     const char *to;   /* * */
@@ -150,7 +151,7 @@ RP_API RP_NODISCARD rp_status rp_data_salvage(const rp_data_move_options *option
 RP_API RP_NODISCARD rp_status rp_data_from_reverb(const rp_data_move_options *options,
                                                   rp_data_moved *out, rp_error *err);
 /* Exports a data directory, with the changes in its journal, as a checkpoint that dm-reverb can
- * load. The checkpoint is a new folder in the root folder `to`. */
+ * load. The call makes a new folder for the checkpoint in the folder `to`. */
 RP_API RP_NODISCARD rp_status rp_data_to_reverb(const rp_data_move_options *options,
                                                 rp_data_moved *out, rp_error *err);
 

@@ -9,13 +9,14 @@
  *
  *   mode                    an acknowledged         lost if the process     lost if the power
  *                           change is               is killed               fails
- *   RP_DURABLE_CHECKPOINT   in memory               both: changes since the last checkpoint
+ *   RP_DURABLE_CHECKPOINT   in memory               changes since the       changes since the
+ *                                                   last checkpoint         last checkpoint
  *   RP_DURABLE_INTERVAL     handed to the kernel    nothing                 the last interval
  *   RP_DURABLE_SYNC         on stable storage       nothing                 nothing
  *
  * A checkpoint contains all tables as of one instant. Tables are locked only for that instant.
- * A checkpoint does not write data again that is already on disk. One process at a time can use
- * a directory. Any thread may make any call. */
+ * A checkpoint does not rewrite data that is already on disk. One process at a time can use a
+ * directory. Any thread may make any call. */
 #ifndef REPRISE_DURABLE_H
 #define REPRISE_DURABLE_H
 
@@ -46,7 +47,7 @@ typedef struct rp_durable_written {
                                   wait */
 } rp_durable_written;
 
-/* Zero-initialise it; fields marked * must be set. */
+/* Zero-initialise it; fields whose comment begins with * must be set. */
 typedef struct rp_durable_options {
     const char *directory; /* * created if it does not exist */
     rp_durability mode;
@@ -60,14 +61,15 @@ typedef struct rp_durable_options {
      * this many bytes of memory, as rp_trajectory_cost() counts them, and chunks that do not
      * fit are on disk only, until they are sampled. An eighth of max_memory is a cache of
      * chunks that were read back from disk. Items, and chunks below 1 KiB, always stay in
-     * memory. If these fill max_memory, the store's budget policy (rp_budget_policy) applies,
-     * as with max_bytes. Rollouts (rollouts.h) can take additional memory: a third of
-     * max_memory, or a third of the store's max_bytes if max_bytes is set and smaller. */
+     * memory. If they fill max_memory, the store's budget policy (rp_budget_policy) applies, as
+     * if max_bytes of the store were reached. Rollouts (rollouts.h) can take additional memory:
+     * a third of max_memory, or a third of the store's max_bytes if max_bytes is set and
+     * smaller. */
     uint64_t max_memory;
     uint64_t run_bytes; /* the most bytes of all runs (reprise/runs.h). rp_durable_open() sets
-                           this limit before it loads the saved runs, so the limit bounds these
-                           too. 0: keeps the limit of the store, which is 64 MiB in a new store.
-                           A server that starts replaces the limit by its own
+                           this limit before it loads the saved runs, so the limit also bounds
+                           the saved runs. 0: keeps the limit of the store, which is 64 MiB in a
+                           new store. A server that starts replaces the limit by its own
                            (rp_server_limits.run_bytes) */
     bool checkpoint_at_end; /* rp_durable_close() writes a last checkpoint */
     bool salvage;           /* if data is damaged, load the readable part and report the rest to
@@ -77,8 +79,8 @@ typedef struct rp_durable_options {
     /* Called at least once a second, on the thread that does the work. May be NULL. */
     void (*on_progress)(void *ctx, const rp_durable_progress *progress);
     /* Called with a text for an operator. `degraded` is true if something failed, such as a
-     * checkpoint or a write to the journal. `degraded` is false if this operation works again,
-     * or if the text is only a notice. May be NULL. */
+     * checkpoint or a write to the journal. `degraded` is false if the operation that failed
+     * works again, or if the text is only a notice. May be NULL. */
     void (*on_event)(void *ctx, bool degraded, const char *text);
     /* Called after each checkpoint, also in rp_durable_open() and rp_durable_close(), on the
      * thread that wrote it. `written` is valid during the call. May be NULL. */
@@ -93,7 +95,8 @@ typedef struct rp_durable_options {
  * The call creates saved tables that the store does not have. If the store already has a table
  * with the name of a saved table, both must have the same signature and, without
  * accept_changes, the same selectors. The store's table keeps its own selectors, and its own
- * max_size if that is larger than the saved one. It gets all other options as saved.
+ * max_size if that is larger than the saved one. All other options of the store's table become
+ * the saved ones.
  *
  * Errors: RP_INVALID, RP_PRECONDITION (the store has an rp_durable already, whose directory the
  * text names; another process uses the directory; a newer format; tables that differ, which the
@@ -127,13 +130,13 @@ typedef struct rp_durable_info {
     uint64_t last_checkpoint;                 /* number of the latest checkpoint; 0: none */
     int64_t last_checkpoint_age_ns; /* time since the latest checkpoint was written; -1: an
                                        earlier process wrote it, or there is none */
-    /* Time that the latest checkpoint took; for how much of it all tables were locked. */
+    /* How long the latest checkpoint took, and for how long it locked all tables. */
     int64_t last_checkpoint_took_ns, last_pause_ns;
     uint64_t last_checkpoint_bytes; /* bytes written for the latest checkpoint */
     uint64_t lsn, safe_lsn; /* number of the last change in the journal; number of the last
                                change that is as safe as the mode promises */
-    /* Bytes that wait in memory to be written to the journal, and the bound of this number. At
-     * the bound, changes wait. */
+    /* Bytes that wait in memory to be written to the journal, and the bound of backlog_bytes.
+     * At the bound, changes wait. */
     uint64_t backlog_bytes, max_backlog_bytes;
     uint64_t segments, disk_bytes, live_bytes; /* number of segments; their bytes; how many of
                                                   these bytes are in use */

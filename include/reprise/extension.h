@@ -8,9 +8,10 @@
  *
  * A deferred extension is called after the operation, with no lock held. It gets the events in
  * order. The thread that runs it can be in any call to a table of the store, not necessarily in
- * the call that caused the events. A deferred extension is allowed to call any table, and its
- * events keep their trajectories alive. A call that runs deferred extensions returns only when
- * no events are left, so a slow extension delays callers. */
+ * the call that caused the events. A deferred extension is allowed to call any table. The
+ * trajectory of an event stays valid until the extension returns, even if the item was deleted.
+ * A call that runs deferred extensions returns only when no events are left, so a slow
+ * extension delays callers. */
 #ifndef REPRISE_EXTENSION_H
 #define REPRISE_EXTENSION_H
 

@@ -26,7 +26,8 @@ RP_API size_t rp_utf8_next(const char *text, size_t size, uint32_t *character);
 /* Where the escaped text is to appear, which decides the form of the escapes. */
 typedef enum rp_spelling {
     RP_SPELL_SHOWN,  /* shown to a person: \n \t \r \x1b \u202e, stray bytes as \xff */
-    RP_SPELL_QUOTED, /* in double quotes of YAML or logfmt: the same escapes, and \" and \\ */
+    RP_SPELL_QUOTED, /* in double quotes of YAML or logfmt: the escapes of RP_SPELL_SHOWN, and
+                        \" and \\ */
     RP_SPELL_JSON,   /* in a JSON string: stray bytes become U+FFFD */
     RP_SPELL_LABEL,  /* in a label value of Prometheus, which knows only the escapes \" \\ and
                         \n. Any other escape is written with two backslashes (\\x1b), and a

@@ -3,8 +3,8 @@
  *
  * A row is one transition. Each of its columns (an observation, an action, a reward, ...) has a
  * fixed size in bytes, and the buffer does not interpret the bytes. When the ring is full, a
- * new row overwrites the oldest row. A call takes a batch of rows, which is faster than one
- * call per row.
+ * new row overwrites the oldest row. One call adds, draws or updates a batch of rows, which is
+ * faster than one call per row.
  *
  * Rows are numbered: the first row ever added is 0, the next 1, and so on. A number is never
  * used again, so an update of a row that has been overwritten is recognised and ignored.
@@ -14,15 +14,15 @@
  * and the buffer has no priorities.
  *
  * Columns can share frames. If a column has a `frame_count` above 0, its value consists of this
- * number of frames of equal size: one image, or a stack of images, for example. The buffer
- * stores each distinct frame once, even if several rows contain it, or several columns with
- * this frame size. For example, the next observation of a row is the observation of the row
- * after it, and consecutive stacks of four frames have three frames in common. The caller need
- * not say where episodes start or which environment a row is from: the buffer compares each
- * frame byte by byte with those added shortly before. Reading a row returns exactly the bytes
- * that were added. A new frame is divided into at most 64 pieces, of about 600 bytes each if
- * the frame has at most 36 KiB. The buffer compares and shares pieces like frames, so frames
- * with the same background share the pieces of this background.
+ * number of frames of equal size: one image, or a stack of images, for example. If several
+ * rows, or several columns with the same frame size, contain a frame, the buffer stores the
+ * frame once. For example, the next observation of a row is the observation of the row after
+ * it, and consecutive stacks of four frames have three frames in common. The caller need not
+ * say where episodes start or which environment a row is from: the buffer compares each frame
+ * byte by byte with the frames added shortly before. Reading a row returns exactly the bytes
+ * that were added. A new frame is divided into pieces of about 600 bytes, or into 64 larger
+ * pieces if it has more than 36 KiB. The buffer compares and shares pieces like frames, so
+ * frames with the same background share the pieces of this background.
  *
  * A call returns RP_INVALID if its options, rows or output arrays are NULL although the comment
  * on the call does not allow this.
@@ -69,8 +69,8 @@ RP_API RP_NODISCARD rp_status rp_replay_buffer_new(const rp_allocator *alloc,
                                                    rp_replay_buffer **out, rp_error *err);
 RP_API void rp_replay_buffer_free(rp_replay_buffer *buffer); /* NULL is fine */
 
-/* Return the number of rows that can be drawn, and the number of rows ever added, which is also
- * the number of the next row. */
+/* rp_replay_buffer_size() returns how many rows can be drawn. rp_replay_buffer_added() returns
+ * how many rows were ever added, which is also the number of the next row. */
 RP_API size_t rp_replay_buffer_size(rp_replay_buffer *buffer);
 RP_API uint64_t rp_replay_buffer_added(rp_replay_buffer *buffer);
 
@@ -117,8 +117,8 @@ RP_API RP_NODISCARD rp_status rp_replay_buffer_update(rp_replay_buffer *buffer,
                                                       size_t *updated, rp_error *err);
 
 /* Copies out the rows `first` .. `first + count - 1` and, if `weights` is not NULL, their
- * weights: (priority + epsilon)^alpha, or 1 if alpha is 0. columns[c] may be NULL. Errors:
- * RP_NOT_FOUND (a row was overwritten or has not been added yet). */
+ * weights: (priority + epsilon)^alpha, or 1 if alpha is 0. If columns[c] is NULL, column c is
+ * skipped. Errors: RP_NOT_FOUND (a row was overwritten or has not been added yet). */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_read(rp_replay_buffer *buffer, uint64_t first,
                                                     size_t count, void *const *columns,
                                                     double *weights, rp_error *err);
@@ -144,8 +144,8 @@ RP_API RP_NODISCARD rp_status rp_replay_buffer_set_state(rp_replay_buffer *buffe
                                                          const rp_replay_state *state,
                                                          rp_error *err);
 
-/* Adds rows like rp_replay_buffer_add(), with the weights that rp_replay_buffer_read() gave
- * instead of priorities. Weights must be positive and finite. */
+/* Adds rows like rp_replay_buffer_add(), but takes weights, as rp_replay_buffer_read() wrote
+ * them, instead of priorities. Weights must be positive and finite. */
 RP_API RP_NODISCARD rp_status rp_replay_buffer_put_back(rp_replay_buffer *buffer,
                                                         const void *const *columns,
                                                         size_t count, const double *weights,

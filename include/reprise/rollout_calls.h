@@ -32,8 +32,8 @@ typedef enum rp_rollouts_action {
     /* Calls on_entry with the rollouts of this name. If `rollouts` is empty, calls on_entry
      * with all rollouts, in the order of their names. */
     RP_ROLLOUTS_LIST = 2,
-    /* Reserves a group for ttl_ns from now (group, ttl_ns). Each put into the group starts this
-     * time again. If the group has a reservation already, the action replaces it and sets
+    /* Reserves a group for ttl_ns from now (group, ttl_ns). Each put into the group restarts
+     * this period. If the group has a reservation already, the action replaces it and sets
      * `repeated`. A group that has only some of its items can be reserved too. Can wait.
      * Errors: RP_EXISTS (the group is complete). */
     RP_ROLLOUTS_RESERVE = 3,
@@ -60,9 +60,9 @@ typedef enum rp_rollouts_action {
     RP_ROLLOUTS_ADVANCE = 7,
     /* Leases at most `groups` ready groups to a consumer (consumer, groups, ttl_ns; optional:
      * min_groups, column and tokens) and returns them in `draw`. Waits until min_groups groups
-     * are ready. With `column`, the draw ends before the first group that would bring the rows
-     * of this column above `tokens`. A server also ends the draw before a group that would make
-     * its response too large.
+     * are ready. With `column`, the draw ends before the first group with which the groups of
+     * the draw would have more than `tokens` rows in this column. A server also ends the draw
+     * before a group that would make its response too large.
      * Errors: RP_INVALID (min_groups is above `groups` or the option max_groups),
      * RP_PRECONDITION (the next group alone has more than `tokens` rows), RP_NO_RESOURCE (fewer
      * than min_groups groups fit into a response; these groups are not leased). */
@@ -142,7 +142,8 @@ typedef struct rp_rollouts_call {
     void *ctx;
 
     /* Results. */
-    bool repeated, gone;     /* the action had been done before; the group had been removed */
+    bool repeated, gone;     /* repeated: the action had been done before. gone: the group was
+                                removed before, or by this action */
     rp_rollout_fate fate;    /* of the group, after RESERVE, ABORT, PUT, UPDATE and PEEK */
     int64_t current_version; /* version of the rollouts, after the actions RESERVE (3) to PEEK
                                 (14) */
@@ -159,18 +160,19 @@ typedef struct rp_rollouts_call {
 
 /* Does an action on rollouts. If the client has several servers, the first one has the
  * rollouts. On a server, PEEK, LIST and READ_CURSOR need the role read (docs/security.md).
- * CREATE, DROP and CONFIGURE need the role admin. The others need the role write.
+ * CREATE, DROP and CONFIGURE need the role admin. The other actions need the role write.
  *
  * `wait` bounds the time for which an action waits for a limit of the rollouts. With RP_NOW the
  * action does not wait for a limit, but the call still waits up to 2 s for the connection to
  * the server and the response. With a deadline, a call to a server that does not respond ends
- * at the deadline. It ends up to 1 s later if the wait is shorter than 1 s, or if the server
- * stops responding during the wait.
+ * at the deadline. The call returns at most 1 s after the deadline if the wait is shorter than
+ * 1 s, or if the server stops responding during the wait.
  *
  * RP_DEADLINE normally means that nothing was changed. The text then names the limit for which
  * the action waited, and what would end the wait. The exception is a text that says that no
  * response came in time: the server has possibly done the action, or will still do it. A server
- * releases the lease of a draw if the client is no longer there to receive the groups.
+ * releases the lease of a draw if the client has disconnected before it could receive the
+ * groups.
  *
  * If the connection breaks during DRAW, RELEASE, CREATE or DROP, the call returns
  * RP_UNAVAILABLE. The call repeats any other action once. If the response to a draw is lost,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rollouts: buffers for training language models with reinforcement learning. docs/rollouts.md
+/* Rollouts: a buffer between producers, which generate text with a language model, and
+ * consumers, which train the model on this text by reinforcement learning. docs/rollouts.md
  * describes the operations, and rollout_calls.h has the calls.
  *
- * "Rollouts" with a name are one such buffer, which holds groups. A group is a number of items
- * that belong together, such as the completions of one prompt. A group is drawn, evicted and
- * counted as a whole. An item has columns: named tensors of any length. Some columns exist when
- * a producer puts the item into its group (token ids); others are added later (rewards,
- * advantages).
+ * The plural "rollouts" stands for one buffer, which has a name and holds groups. A group is a
+ * number of items that belong together, such as the completions of one prompt. A group is
+ * drawn, evicted and counted as a whole. An item has columns: named tensors of any length. Some
+ * columns exist when a producer puts the item into its group (token ids); other columns are
+ * added later (rewards, advantages).
  *
  * A consumer is a named reader, such as a trainer. It draws each group at least once. A group
  * is ready to be drawn when all its items have the columns that the consumer needs. A draw
@@ -20,9 +21,9 @@
  * of a group is the current version minus the lowest first version of its items, at least 0.
  *
  * A producer can reserve a group for a time before it generates the items. The reserved group
- * counts against all limits. A group begins with its reservation or, without one, with its
- * first put. If the reservation expires, for example because the producer died, the group is
- * removed.
+ * counts against all limits. A group begins with its reservation. A group that was not reserved
+ * begins with its first put. If the reservation expires, for example because the producer died,
+ * the group is removed.
  *
  * Names are UTF-8 text of 1 to RP_ROLLOUT_NAME_BYTES bytes, without a zero byte. */
 #ifndef REPRISE_ROLLOUTS_H
@@ -57,8 +58,8 @@ enum {
                                            more */
 };
 
-/* The largest version (the smallest is 0), and the longest time to live in nanoseconds (the
- * shortest is 1). */
+/* The largest version (the smallest is 0), and the longest time of a reservation or a lease in
+ * nanoseconds (the shortest is 1). */
 #define RP_ROLLOUT_MOST_VERSION ((int64_t)1 << 60)
 #define RP_ROLLOUT_MOST_TTL_NS ((int64_t)1 << 60)
 /* The largest max_bytes. */
@@ -75,7 +76,8 @@ typedef enum rp_rollout_staleness {
     RP_ROLLOUT_WAIT = 1,
 } rp_rollout_staleness;
 
-/* What happens if a new group would exceed max_groups, or new columns max_bytes. */
+/* What an operation does if its new group would exceed max_groups, or if its new data would
+ * exceed max_bytes. */
 typedef enum rp_rollout_full {
     RP_ROLLOUT_FULL_WAIT = 0,  /* the operation waits */
     RP_ROLLOUT_FULL_EVICT = 1, /* the operation removes the oldest groups that are not leased.
@@ -87,8 +89,8 @@ typedef enum rp_rollout_full {
 typedef enum rp_rollout_order {
     RP_ROLLOUT_FIFO = 0,     /* first the group that became ready first */
     RP_ROLLOUT_LIFO = 1,     /* first the group that became ready last */
-    RP_ROLLOUT_FRESHEST = 2, /* first the group with the smallest staleness; of equal ones, the
-                                group that became ready first */
+    RP_ROLLOUT_FRESHEST = 2, /* first the group with the smallest staleness; of groups with
+                                equal staleness, the group that became ready first */
 } rp_rollout_order;
 
 /* A consumer. It draws only groups whose items all have the columns in `columns`. */
@@ -149,7 +151,8 @@ typedef struct rp_rollout_item {
 
 /* The state of a group: one that exists (RESERVED to LEASED), or one that was removed. */
 typedef enum rp_rollout_fate {
-    RP_ROLLOUT_UNKNOWN = 0, /* no such group, or it was removed too long ago */
+    RP_ROLLOUT_UNKNOWN = 0, /* no such group, or it was removed so long ago that the rollouts do
+                               not remember it (RP_ROLLOUT_REMEMBERED) */
     RP_ROLLOUT_RESERVED = 1,
     RP_ROLLOUT_PARTIAL = 2,  /* the group has some of its items */
     RP_ROLLOUT_COMPLETE = 3, /* the group has all its items, and is not leased */
@@ -172,8 +175,8 @@ typedef enum rp_rollout_limit {
     RP_ROLLOUT_BY_VERSION = 1, /* groups_per_version: groups that have begun */
     RP_ROLLOUT_BY_GROUPS = 2,  /* max_groups: groups in the buffer */
     RP_ROLLOUT_BY_BYTES = 3,   /* max_bytes: bytes */
-    RP_ROLLOUT_BY_READY = 4,   /* min_groups of a draw: groups that are ready. The draw needs
-                                  `bound` */
+    RP_ROLLOUT_BY_READY = 4,   /* min_groups of a draw: groups that are ready. The draw waits
+                                  until `bound` groups are ready */
     RP_ROLLOUT_BY_LEASES = 5,  /* RP_ROLLOUT_LEASES: leases */
 } rp_rollout_limit;
 
@@ -212,8 +215,8 @@ typedef struct rp_rollout_info {
     uint64_t acknowledged;            /* groups that all consumers have acknowledged */
     uint64_t stale, evicted, aborted; /* groups */
     uint64_t expired_reservations, expired_leases;
-    /* Number of draws of groups, as in `drawn`, by the staleness of the group when it was
-     * drawn. */
+    /* Number of draws of groups by the staleness that the group had when it was drawn. `drawn`
+     * counts the same draws. */
     uint64_t staleness[RP_ROLLOUT_STALENESS_BUCKETS];
     size_t consumer_count;
     rp_rollout_consumer_info consumers[RP_ROLLOUT_CONSUMERS];

@@ -4,8 +4,8 @@
  *
  * A run has a name, series (one for each named scalar, such as "loss"), a list of actors (the
  * threads or processes that act in environments), and the states of the latest episode that was
- * reported. A store bounds the memory of runs. If it needs room, it drops the run whose latest
- * report is oldest. If a series is full, it halves the resolution of the series. Checkpoints
+ * reported. A store bounds the memory of runs. If the store needs room, it drops the run whose
+ * latest report is oldest. If a series is full, the store halves its resolution. Checkpoints
  * (durable.h) save runs. docs/runs.md has the details.
  *
  * Names are UTF-8 text of 1 to RP_RUN_NAME_BYTES bytes, without a zero byte. */
@@ -68,12 +68,13 @@ typedef enum rp_runs_action {
     RP_RUNS_EVENTS = 3, /* reads the scalars of `run` as an event file of TensorBoard */
 } rp_runs_action;
 
-/* Zero-initialise it; a field marked * must be set for the actions that its comment names. */
+/* Zero-initialise it; a field whose comment begins with * must be set for the actions that the
+ * comment names. */
 typedef struct rp_runs_call {
     rp_runs_action action;
     const rp_run_report *report; /* * for RP_RUNS_REPORT */
     rp_string run;               /* * for RP_RUNS_CSV and RP_RUNS_EVENTS */
-    /* * for the other actions than RP_RUNS_REPORT: called with one piece of the result after
+    /* * for all actions except RP_RUNS_REPORT: called with one piece of the result after
      * another, on the calling thread. If on_data returns false, the call ends with
      * RP_CANCELLED. */
     bool (*on_data)(void *ctx, const void *data, size_t size);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sampler prefetches samples of one table. The caller reads them in one of three ways:
+/* A sampler draws items from one table before the caller asks for them. A drawn item is called
+ * a sample. The caller reads samples in one of three ways:
  *
  *   rp_sampler_next()    one by one, still compressed
  *   rp_sampler_batch()   as a batch, decoded by several threads into the caller's memory
  *   rp_sampler_stack()   decoded on the caller's thread as they arrive
  *
- * A stream is an open call on which a server sends samples. With one stream to one server,
+ * A stream is an open gRPC call on which a server sends samples. With one stream to one server,
  * samples come in the order in which the server drew them. With several streams or servers, the
  * order depends on which response arrives first. With the option `ordered`, the order depends
  * only on the client's seed and on the draws of each server.
@@ -20,7 +21,7 @@ RP_BEGIN_DECLS
 
 typedef struct rp_sampler rp_sampler;
 
-/* Zero-initialise it; fields marked * must be set. */
+/* Zero-initialise it; fields whose comment begins with * must be set. */
 typedef struct rp_sampler_options {
     const char *table;      /* * */
     int64_t max_samples;    /* the sampler ends after this many samples; 0: never */
@@ -44,10 +45,10 @@ typedef struct rp_sampler_options {
 } rp_sampler_options;
 
 /* Creates a sampler and starts prefetching. The client must outlive the sampler. Returns owned.
- * With `checked`, the call first fetches the signature. If the client knows the signature from
- * an earlier call, it fetches it again for at most a second, and then uses the one that it
- * knows. Errors: RP_INVALID, RP_NO_RESOURCE, RP_NOT_FOUND (no such table; only with `checked`).
- */
+ * With `checked`, the call first fetches the signature. If the client has fetched this
+ * signature before, the call waits at most a second for the server, and then uses the signature
+ * that the client has. Errors: RP_INVALID, RP_NO_RESOURCE, RP_NOT_FOUND (no such table; only
+ * with `checked`). */
 RP_API RP_NODISCARD rp_status rp_sampler_new(rp_client *client,
                                              const rp_sampler_options *options,
                                              rp_sampler **out, rp_error *err);
@@ -57,24 +58,26 @@ RP_API void rp_sampler_free(rp_sampler *sampler);
 /* Ends all waits on the sampler, now and later, with RP_CANCELLED. */
 RP_API void rp_sampler_close(rp_sampler *sampler);
 
-/* Takes 1 to `capacity` samples: waits for the first, and returns all that have arrived by
- * then. The caller releases the samples with rp_samples_release(). If the client has several
- * servers, `probability` and `table_size` refer to the tables of all servers together.
+/* Takes 1 to `capacity` samples: waits for the first sample, then returns all samples that have
+ * arrived, at most `capacity`. The caller releases the samples with rp_samples_release(). If
+ * the client has several servers, `probability` and `table_size` refer to the tables of all
+ * servers together.
  *
  * If the deadline of `wait` passes after at least 0.1 s, the call asks the server why no sample
- * came, and adds the reason to the error text. It asks at most once a second. If the server
- * does not respond, the call ends late: by a tenth of the wait, but at least 50 ms and at most
- * half a second.
+ * came, and adds the reason to the error text. It asks at most once a second. The timeout of
+ * this request is a tenth of the time that the call has waited so far, but not below 50 ms and
+ * not above half a second. If the server does not respond, the call therefore returns late, by
+ * this timeout.
  *
  * Errors: RP_DEADLINE (`wait` ended; or rate_limiter_timeout_ms passed, in which case the text
- * says so and every later call returns the same), RP_PRECONDITION (max_samples have been
+ * says so and every later call returns RP_DEADLINE), RP_PRECONDITION (max_samples have been
  * taken), RP_UNAVAILABLE (no server could be reached for rate_limiter_timeout_ms; every later
- * call returns the same), RP_CANCELLED, RP_NOT_FOUND (no such table), RP_CORRUPT, RP_INVALID
- * (`checked`, and a sample does not fit the signature), RP_NO_RESOURCE (memory, or a sample
- * over the client's `item_bytes`), RP_DENIED, RP_UNAUTHENTICATED. Samples that arrived before
- * the failure are returned first. If rate_limiter_timeout_ms is positive, only time in which a
- * call waits counts towards this timeout. If it is 0, the sampler can end even if no call
- * waits.
+ * call returns RP_UNAVAILABLE), RP_CANCELLED, RP_NOT_FOUND (no such table), RP_CORRUPT,
+ * RP_INVALID (`checked`, and a sample does not fit the signature), RP_NO_RESOURCE (memory, or a
+ * sample over the client's `item_bytes`), RP_DENIED, RP_UNAUTHENTICATED. Samples that arrived
+ * before the failure are returned first. If rate_limiter_timeout_ms is positive, only time in
+ * which a call waits counts towards this timeout. If it is 0, the sampler can end even if no
+ * call waits.
  *
  * If the table is on several servers and is sampled in a fixed order (by fifo, lifo or a heap,
  * table_options.h), the rp_sampler draws from the servers in turns. `probability` is then the
@@ -99,13 +102,13 @@ typedef struct rp_batch_column {
 typedef struct rp_batch rp_batch;
 
 /* Waits for `size` (1 to 2^20) consecutive samples and makes a batch of them, which is not
- * decoded yet. Meanwhile other callers of the sampler wait. If the sampler ends before there
- * are `size` samples, and `whole` is false, the samples so far become a last, smaller batch. If
- * `whole` is true, or if the wait ends, the samples so far stay for the next call. Returns
- * owned. The batch can outlive the sampler, but not the client. One thread at a time may use
- * the batch.
+ * decoded yet. While this call waits, other callers of the sampler wait, too. If the sampler
+ * ends before there are `size` samples, and `whole` is false, the samples so far become a last,
+ * smaller batch. If `whole` is true, or if the wait ends, the samples so far stay for the next
+ * call. Returns owned. The batch can outlive the sampler, but not the client. One thread at a
+ * time may use the batch.
  *
- * Errors: those of rp_sampler_next(), and two in which the samples are dropped: RP_INVALID (the
+ * Errors: those of rp_sampler_next(), and two after which the samples are lost: RP_INVALID (the
  * items differ; the text names the item, its value and the expected one), RP_NO_RESOURCE (the
  * batch is over the client's `batch_bytes`). */
 RP_API RP_NODISCARD rp_status rp_sampler_batch(rp_sampler *sampler, size_t size,
@@ -162,8 +165,8 @@ typedef struct rp_stack {
  *
  * Errors: those of rp_sampler_batch(), and RP_PRECONDITION in the child of a fork. RP_INVALID
  * also means that an item does not have the columns and bytes of `to->columns`, differs from
- * the first item, or has strings. On RP_INVALID, RP_CORRUPT and RP_NO_RESOURCE the current
- * group of samples is discarded. */
+ * the first item, or has strings. After RP_INVALID, RP_CORRUPT and RP_NO_RESOURCE the current
+ * group of samples is lost. */
 RP_API RP_NODISCARD rp_status rp_sampler_stack(rp_sampler *sampler, const rp_stack *to,
                                                size_t *count, rp_wait wait, rp_error *err);
 

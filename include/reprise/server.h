@@ -20,11 +20,12 @@ RP_BEGIN_DECLS
 typedef struct rp_server rp_server;
 
 /* Limits for peers. A comment names what is limited, and after the colon the default. A field
- * that is 0 has its default. docs/limits.md explains how the limits work. */
+ * that is 0 has its default. A call is a gRPC call, which uses one HTTP/2 stream.
+ * docs/limits.md explains how the limits work. */
 typedef struct rp_server_limits {
-    size_t connections; /* open connections that have had at least one call that the peer's
-                           credentials allow: 10,000. 64 more places are for connections without
-                           such a call */
+    size_t connections; /* open connections on which the peer has made at least one call that
+                           its credentials allow: 10,000. In addition, 64 connections without an
+                           allowed call can be open */
     size_t streams;     /* open calls of one connection: 1,024 */
     size_t calls;       /* open calls of all connections: 65,536; 16 are always allowed to each
                            connection */
@@ -39,20 +40,22 @@ typedef struct rp_server_limits {
     size_t items;         /* items of one message: 262,144 */
     size_t keys; /* keys in one message (items to update or delete, chunks to keep): 262,144 */
     size_t distinct_samples;    /* items of one call of Sample with `distinct`: 4,096 */
-    size_t stream_pinned_bytes; /* bytes of chunks that an insert stream keeps for later items,
-                                   and that no table holds: 64 MiB */
-    size_t connection_pinned_bytes; /* the same over all streams of a connection: 256 MiB */
-    size_t pinned_bytes; /* the same over all connections, plus inserts that wait, with their
-                            chunks, plus calls and responses of rollouts that wait: 10 % of the
-                            machine's memory */
+    size_t stream_pinned_bytes; /* bytes of chunks that one insert stream keeps because later
+                                   items can refer to them, and that no table holds: 64 MiB */
+    size_t connection_pinned_bytes; /* the bytes that stream_pinned_bytes limits, summed over
+                                       all streams of a connection: 256 MiB */
+    size_t pinned_bytes; /* the same bytes of chunks, summed over all connections, plus waiting
+                            inserts with their chunks, plus waiting calls and responses of
+                            rollouts: 10 % of the machine's memory */
     size_t stream_queued_bytes; /* bytes of responses of a stream that wait until the peer reads
                                    them: 2 MiB */
-    size_t connection_queued_bytes; /* the same over all streams of a connection: 16 MiB */
+    size_t connection_queued_bytes; /* the bytes that stream_queued_bytes limits, summed over
+                                       all streams of a connection: 16 MiB */
     size_t queued_bytes;      /* bytes of messages and responses of all connections: 5 % of the
                                  machine's memory */
     size_t shared_held_bytes; /* bytes of chunks that one client of this host holds in shared
-                                 memory to read them in place: 1 GiB. All such clients together
-                                 can hold four times as much */
+                                 memory to read them in place: 1 GiB. All clients of this host
+                                 together can hold four times as much */
     size_t run_bytes;         /* bytes of all runs (reprise/runs.h) together: 64 MiB */
     size_t header_bytes;      /* bytes of the headers of a request: 16 KiB */
     size_t header_fields;     /* header fields of a request: 64 */
@@ -60,10 +63,10 @@ typedef struct rp_server_limits {
                                  connection in a burst: 1,000 */
     size_t abuse_per_second;  /* rate at which the budget of abuse_burst refills, in events a
                                  second: 33 */
-    int64_t handshake_ms;     /* time for each of the TLS handshake, the first frames, and a
-                                 block of headers: 10,000 */
-    int64_t stall_ms; /* longest time in which a peer reads nothing while responses wait for it:
-                         60,000 */
+    int64_t handshake_ms;     /* time limit of each of three steps: the TLS handshake, the first
+                                 frames, and a block of headers: 10,000 */
+    int64_t stall_ms; /* longest time in which a peer reads nothing although responses to it
+                         wait: 60,000 */
     int64_t message_grace_ms; /* time for which a message can arrive at less than 1 KiB/s:
                                  30,000 */
     int64_t ping_ms;          /* time without a byte from the peer, after which the server sends
@@ -92,8 +95,8 @@ typedef struct rp_server_security {
     bool insecure;           /* listen on any address, even without credentials */
     bool reset_off;          /* refuse the call Reset to all roles */
     /* Additional host names, separated by commas, under which a server without credentials
-     * serves pages over HTTP/1.1. It always serves them under IP addresses, names without a dot
-     * and names below "localhost". */
+     * serves pages over HTTP/1.1. Under IP addresses, names without a dot and names below
+     * "localhost" it always serves pages. */
     const char *page_hosts;
 } rp_server_security;
 

@@ -13,7 +13,7 @@ RP_BEGIN_DECLS
 
 typedef struct rp_step_writer rp_step_writer;
 
-/* Zero-initialise it; fields marked * must be set. */
+/* Zero-initialise it; fields whose comment begins with * must be set. */
 typedef struct rp_step_writer_options {
     int32_t max_sequence_length; /* * the most steps of an item, >= 1 */
     int32_t chunk_length;        /* rows of a chunk, 1 to max_sequence_length; 0: 10, or

@@ -50,8 +50,8 @@ RP_API RP_NODISCARD rp_status rp_store_new(const rp_store_options *options, rp_s
 
 /* Closes the store if it is open, drops its tables and frees it. The caller must ensure that no
  * call is in progress on the store or on a borrowed table, and that no writer exists for it.
- * References to tables, and samples, stay valid. When the last of them is dropped, the
- * remaining memory is freed with the store's allocator. */
+ * References to tables stay valid, and so do samples. When the last reference or sample is
+ * dropped, the remaining memory is freed with the store's allocator. */
 RP_API void rp_store_free(rp_store *store); /* NULL is fine */
 
 /* Closes every table: all waits end with RP_CANCELLED, and later calls return RP_CANCELLED. */

@@ -3,11 +3,12 @@
  * an item, and on which steps the writer creates this item. trajectory_writer.h explains steps,
  * rows and chunks.
  *
- * This is the pattern language of Reverb's structured writer. After every append, of a whole
+ * The pattern language is the one of Reverb's structured writer. After every append, of a whole
  * step or of a part of a step, the writer tries the patterns in the order given. A pattern
  * creates at most one item for a step. At the end of an episode the writer tries once more the
- * patterns that have created no item for the last step. The writer skips a pattern if one of
- * its rows does not exist. Values of columns that no pattern uses are not stored. */
+ * patterns that have created no item for the last step. The writer skips a pattern if a row
+ * that the pattern selects does not exist. Values of columns that no pattern uses are not
+ * stored. */
 #ifndef REPRISE_STRUCTURED_WRITER_H
 #define REPRISE_STRUCTURED_WRITER_H
 

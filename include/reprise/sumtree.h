@@ -8,8 +8,9 @@
  * (rp_sumtree_find()). The same weights and targets give the same leaves on every machine and
  * with every instruction set.
  *
- * Writes are batched: rp_sumtree_set() stores the weights and marks the nodes above them stale.
- * The next rp_sumtree_total() or rp_sumtree_find() recomputes each stale node once.
+ * Writes are batched: rp_sumtree_set() stores the weights of leaves and marks the nodes above
+ * these leaves stale. The next rp_sumtree_total() or rp_sumtree_find() recomputes each stale
+ * node once.
  *
  * Not thread-safe: the owner must serialise all calls. */
 #ifndef REPRISE_SUMTREE_H
@@ -25,8 +26,8 @@ typedef struct rp_sumtree rp_sumtree;
 RP_API RP_NODISCARD rp_status rp_sumtree_new(const rp_allocator *alloc, rp_sumtree **out);
 RP_API void rp_sumtree_free(rp_sumtree *tree); /* NULL is fine */
 
-/* Makes room for the leaves 0 .. leaf_count - 1. New leaves have weight 0, and others keep
- * their weight. The tree never shrinks. A call that grows the tree copies the tree, so the
+/* Makes room for the leaves 0 .. leaf_count - 1. New leaves have weight 0. Existing leaves keep
+ * their weights. The tree never shrinks. A call that grows the tree copies the tree, so the
  * caller should grow it in large steps. If the call fails, nothing has changed.
  * Errors: RP_NO_RESOURCE (no memory, or more than 2^31 leaves). */
 RP_API RP_NODISCARD rp_status rp_sumtree_reserve(rp_sumtree *tree, size_t leaf_count);

@@ -5,9 +5,9 @@
  *
  * A store (store.h) makes tables from options (table_options.h). Every call here is safe from
  * any thread. Calls take batches of items. A table has one lock. Inserts, updates and deletes
- * release this lock after every 256 items of a batch, or earlier. The table holds the lock only
- * to select items and to change its indexes: it never copies, compresses or frees data under
- * the lock.
+ * hold this lock for at most 256 items of a batch at a time. The table holds the lock only to
+ * select items and to change its indexes: it never copies, compresses or frees data under the
+ * lock.
  *
  * An insert or a sample that the rate limiter refuses waits until other calls make it possible,
  * until its deadline, or until the table is closed. Waiting calls proceed in order of arrival.
@@ -24,8 +24,8 @@
 RP_BEGIN_DECLS
 
 /* References to a table. A table that was dropped (rp_store_drop_table()) stays in memory,
- * closed and empty, as long as there are references to it. If another thread or a callback may
- * drop the table during a call, the caller must hold a reference until the call returns.
+ * closed and empty, as long as there are references to it. If another thread or a callback
+ * could drop the table during a call, the caller must hold a reference until the call returns.
  * rp_table_unref() accepts NULL. */
 RP_API rp_table *rp_table_ref(rp_table *table);
 RP_API void rp_table_unref(rp_table *table);
@@ -80,9 +80,9 @@ typedef struct rp_sample_options {
      * the next one. 0: it waits for all `count` items. */
     size_t at_least;
     /* No item is drawn twice in one batch. If the table has fewer items than `count`, the batch
-     * has all of them. If the table has max_times_sampled, a batch has at most 16,384 / n
-     * items, but at least one. n is the largest number of chunks of an item in the table,
-     * rounded up to the next of 1, 3, 7, 15, ... */
+     * has all of them. If the option max_times_sampled of the table is not 0, a batch has at
+     * most 16,384 / n items, but at least one. n is the largest number of chunks of an item in
+     * the table, rounded up to the next of 1, 3, 7, 15, ... */
     bool distinct;
     /* If > 0, an item has the importance weight (size * probability)^-beta, divided by the
      * largest weight of the batch. */
@@ -207,15 +207,16 @@ typedef struct rp_table_info {
 RP_API void rp_table_get_info(rp_table *table, rp_table_info *out);
 RP_API const char *rp_table_name(const rp_table *table);
 
-/* Return true if the rate limiter would allow `count` (>= 1) inserts, or samples, now, and the
- * table has not paused them. */
+/* Return true if inserts, or samples, are not paused and the rate limiter would now allow
+ * `count` (>= 1) of them. */
 RP_API bool rp_table_can_insert(rp_table *table, int64_t count);
 RP_API bool rp_table_can_sample(rp_table *table, int64_t count);
 
 /* A waiting call, and why it waits. */
 typedef struct rp_waiting {
     bool is_insert;
-    size_t wanted, done;           /* number of items: all that the call wants; those done */
+    size_t wanted, done;           /* number of items that the call wants, and number of items
+                                      that it has inserted or drawn */
     int64_t waiting_ns;            /* time that the call has waited */
     int64_t until_ns;              /* its deadline */
     char why[RP_ERROR_TEXT_BYTES]; /* a sentence: what the call waits for, the counts and the

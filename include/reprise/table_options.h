@@ -13,10 +13,10 @@ typedef enum rp_selector_kind {
     RP_LIFO = 1,        /* the item inserted last */
     RP_UNIFORM = 2,     /* any item, with equal probability */
     RP_PRIORITIZED = 3, /* any item, with probability proportional to priority^exponent */
-    RP_MIN_HEAP = 4,    /* the item with the lowest priority; of equal ones, the least recently
-                           set */
-    RP_MAX_HEAP = 5,    /* the item with the highest priority; of equal ones, the least recently
-                           set */
+    RP_MIN_HEAP = 4,    /* the item with the lowest priority; of items with equal priority, the
+                           item whose priority was set least recently */
+    RP_MAX_HEAP = 5,    /* the item with the highest priority; of items with equal priority, the
+                           item whose priority was set least recently */
 } rp_selector_kind;
 
 /* The largest exponent of a selector; -RP_MAX_EXPONENT is the smallest. */
@@ -71,7 +71,8 @@ RP_API rp_limiter_options rp_limiter_stack(int64_t size);
 /* The longest name of a table, in bytes of UTF-8: here, on the wire and on disk. */
 enum { RP_MAX_TABLE_NAME_BYTES = 255 };
 
-/* The options of a new table. Zero-initialise it; fields marked * must be set. */
+/* The options of a new table. Zero-initialise it; fields whose comment begins with * must be
+ * set. */
 typedef struct rp_table_options {
     const char *name; /* * unique in its store; copied */
     rp_selector_options sampler, remover;
@@ -80,8 +81,8 @@ typedef struct rp_table_options {
      * below the limiter's min_size, which Reverb permits, samples wait until max_size is
      * raised. */
     int64_t max_size;
-    /* The most bytes of the items, as rp_trajectory_cost() counts them, each chunk once. A full
-     * table evicts items, chosen by its remover. 0: no limit. */
+    /* The most bytes of the items, as rp_trajectory_cost() counts them. A chunk that several
+     * items use counts once. A full table evicts items, chosen by its remover. 0: no limit. */
     uint64_t max_bytes;
     /* An item is deleted when it has been sampled exactly this number of times. 0: no limit. */
     int32_t max_times_sampled;
@@ -98,13 +99,13 @@ enum {
     RP_ALTER_MAX_BYTES = 2,
     RP_ALTER_MAX_TIMES_SAMPLED = 4,
     RP_ALTER_LIMITER = 8,
-    /* The limiter starts again half-way between its bounds. For this, a whole number, the
-     * offset, is added to the difference I * samples_per_insert - S from now on. In a table
+    /* The limiter starts again half-way between its bounds. To this end, it adds a whole
+     * number, the offset, to the difference I * samples_per_insert - S from now on. In a table
      * with at least min_size items, the offset brings the sum as near as possible to the mean
      * of min_diff and max_diff. If the table has n items fewer than min_size, the sum is lower
-     * by n * samples_per_insert. If min_diff or max_diff means no bound, the offset is 0.
-     * Without this bit, earlier inserts and samples count under the new limiter, so inserts or
-     * samples can have to wait until the others have caught up. */
+     * than this mean by n * samples_per_insert. If min_diff or max_diff means no bound, the
+     * offset is 0. Without this bit, earlier inserts and samples count under the new limiter.
+     * Then inserts possibly wait for many samples first, or samples for many inserts. */
     RP_ALTER_RECENTER = 16,
 };
 

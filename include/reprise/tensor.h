@@ -86,9 +86,9 @@ typedef struct rp_tensor {
     const void *data;
 } rp_tensor;
 
-/* The type of one column. If the column is one of a writer's steps, `shape` is the shape of one
- * row. If it is one of a table's signature, `shape` is the shape of the whole column of an
- * item, whose first dimension is the number of rows. */
+/* The type of one column. For a column of a writer's steps, `shape` is the shape of one row.
+ * For a column of a table's signature, `shape` is the shape of an item's whole column. Its
+ * first dimension is then the number of rows. */
 typedef struct rp_spec {
     const char *name; /* may be NULL */
     rp_dtype dtype;

@@ -25,7 +25,7 @@ RP_API void rp_trajectory_unref(rp_trajectory *trajectory); /* NULL is fine */
 RP_API size_t rp_trajectory_column_count(const rp_trajectory *trajectory);
 
 /* One column as a reader gets it. The shape is the number of rows, followed by the shape of a
- * row. A column with `squeeze` has exactly one row, and its shape is that of the row. */
+ * row. A column with `squeeze` has exactly one row, and `shape` is the shape of this row. */
 typedef struct rp_trajectory_column {
     rp_dtype dtype;
     bool squeeze;
@@ -72,9 +72,9 @@ RP_API RP_NODISCARD rp_status rp_decoder_stack(rp_decoder *decoder,
                                                size_t count, size_t column, void *dst,
                                                size_t dst_bytes, rp_error *err);
 
-/* Decodes a string column like rp_decoder_stack(): writes `element_count` elements, exactly the
- * number of all results, to `dst`. The elements are borrowed from the chunks and valid as long
- * as the trajectories. */
+/* Decodes a string column like rp_decoder_stack(): writes strings to `dst`. `element_count`
+ * must be exactly the number of elements of all trajectories in this column. The elements are
+ * borrowed from the chunks and valid as long as the trajectories. */
 RP_API RP_NODISCARD rp_status rp_decoder_stack_strings(rp_decoder *decoder,
                                                        const rp_trajectory *const *trajectories,
                                                        size_t count, size_t column,

@@ -27,16 +27,16 @@ typedef struct rp_trajectory_writer rp_trajectory_writer;
 
 /* Options of one column. 0 means the default. */
 typedef struct rp_column_options {
-    int32_t history;        /* number of latest rows to which new items can refer; 0: that of
-                               the writer */
+    int32_t history;        /* number of latest rows to which new items can refer; 0: the
+                               `history` of the writer's options */
     int32_t chunk_length;   /* rows of a chunk, at most the history; 0: tuned to the data */
     rp_chunk_options chunk; /* how chunks are compressed */
 } rp_column_options;
 
-/* Zero-initialise it; fields marked * must be set. */
+/* Zero-initialise it; fields whose comment begins with * must be set. */
 typedef struct rp_trajectory_writer_options {
-    rp_column_options column; /* * for columns that rp_trajectory_writer_configure() does not
-                                 set; `history` >= 1 */
+    rp_column_options column; /* * options of the columns for which the caller does not call
+                                 rp_trajectory_writer_configure(). `history` must be >= 1 */
     bool unchecked;           /* do not compare items with the signature of their table */
     bool exact; /* true: the shape of an item's column (its number of rows, then the shape of a
                    row) must fit the shape in the signature. false: a column is also accepted if
@@ -122,9 +122,9 @@ typedef struct rp_item_column {
     size_t count;     /* >= 1 */
     bool squeeze;     /* the column has exactly one row, and readers see it without the row
                          dimension */
-    const char *name; /* may be NULL. If the signature has a name for this column, `name` must
-                         be that name. If that name is a path such as "obs/image", its end
-                         ("image") is enough */
+    const char *name; /* NULL: the name is not compared. If both `name` and the name of the
+                         column in the signature are set, they must be equal. If the latter is a
+                         path such as "obs/image", its end ("image") is enough */
 } rp_item_column;
 
 /* An item to create. */
@@ -136,9 +136,9 @@ typedef struct rp_new_item {
 } rp_new_item;
 
 /* Creates an item. The call compares the item's columns with those of the table's signature by
- * position, unless the writer is `unchecked`. The columns of a dict are sorted by name
- * (rp_signature_flat()). Names are compared too, as rp_item_column says. `*key` (`key` may be
- * NULL) gets the key of the item. If the call fails, no item is created.
+ * position, unless the writer is `unchecked`. If the signature is a dict, its columns are
+ * sorted by name (rp_signature_flat()). The call also compares names, as rp_item_column says.
+ * `*key` (`key` may be NULL) gets the key of the item. If the call fails, no item is created.
  *
  * The call waits while the unconfirmed items have reached max_items or max_bytes. For the first
  * item of a table, the call also waits at most a second for the signature. If no server can be
@@ -163,11 +163,12 @@ RP_API RP_NODISCARD rp_status rp_trajectory_writer_create_item(rp_trajectory_wri
  * number of rejected items. A closed table rejects items with RP_CANCELLED.
  *
  * After RP_DEADLINE and RP_CANCELLED, the writer continues to send in the background, and the
- * text says why items are unconfirmed. After a deadline the call asks the servers for this
- * reason, at most once a second, and so returns late: by at most a tenth of the wait, but at
- * least 50 ms and at most half a second. For this rule, waits that follow each other within 50
- * ms count as one wait. With rp_wait_none() the call does not ask, since that would take longer
- * than the call. The text then has only the number of unconfirmed items. */
+ * text says why items are unconfirmed. To learn this reason after a deadline, the call asks the
+ * servers about one table after another, at most once a second. The timeout for a table is a
+ * tenth of the time waited so far, but not below 50 ms and not above half a second. If the
+ * servers do not respond, the call therefore returns late. Waits that follow each other within
+ * 50 ms count as one longer wait. With rp_wait_none() the call does not ask, and the text has
+ * only the number of unconfirmed items. */
 RP_API RP_NODISCARD rp_status rp_trajectory_writer_flush(rp_trajectory_writer *writer,
                                                          size_t leave, rp_wait wait,
                                                          rp_error *err);
@@ -183,8 +184,8 @@ RP_API RP_NODISCARD rp_status rp_trajectory_writer_end_episode(rp_trajectory_wri
  * arrived. Although `writer` is const, no other thread may use the writer during this call. */
 RP_API size_t rp_trajectory_writer_pending(const rp_trajectory_writer *writer);
 /* Returns the number of items that servers have confirmed since the writer was created. An item
- * that is neither confirmed nor pending was rejected. During this call, too, no other thread
- * may use the writer. */
+ * that is neither confirmed nor pending was rejected. No other thread may use the writer during
+ * this call. */
 RP_API uint64_t rp_trajectory_writer_confirmed(const rp_trajectory_writer *writer);
 /* Writes what the unconfirmed items wait for, cut to fit `size`. If servers have rejected items
  * since the last flush, the text begins with their number and the reason for the first. If only

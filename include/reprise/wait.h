@@ -10,7 +10,7 @@ RP_BEGIN_DECLS
 /* Returns the time of the monotonic clock in nanoseconds. Deadlines are times of this clock. */
 RP_API int64_t rp_now_ns(void);
 
-/* A cancellation token. Any number of waiting calls may share one. */
+/* A cancellation token. Any number of waiting calls can share a token. */
 typedef struct rp_cancel rp_cancel;
 
 /* Makes a token. Returns owned; the caller must not free the token while a call uses it.
@@ -25,8 +25,8 @@ RP_API void rp_cancel_fire(rp_cancel *cancel);
 enum { RP_NOW = 0 };
 #define RP_FOREVER INT64_MAX
 
-/* How long a call may wait: until the monotonic time `until_ns`, or until `cancel` is fired.
- * With RP_NOW as `until_ns` the call does not wait; with RP_FOREVER it has no deadline.
+/* How long a call is allowed to wait: until the monotonic time `until_ns`, or until `cancel` is
+ * fired. With RP_NOW as `until_ns` the call does not wait; with RP_FOREVER it has no deadline.
  * `cancel` may be NULL. */
 typedef struct rp_wait {
     int64_t until_ns;

@@ -25,7 +25,7 @@ typedef struct core_block core_block;
 
 void core_block_unref(core_block *block); /* NULL is fine */
 
-/* An array that the caller has given, into which one column of each batch is decoded. */
+/* An array of the Python caller, into which one column of each batch is decoded. */
 typedef struct core_given {
     PyObject *array; /* a reference */
     void *data;

@@ -24,16 +24,17 @@ bool core_cell_exists(const writer_state *state, rp_ref ref);
  * expired. */
 int core_cell_spec(writer_state *state, rp_ref ref, rp_spec *spec);
 
-/* Copies the values of `count` cells into a new array. All cells must have the dtype and shape
- * of `spec`. The first dimension of the array is the number of cells. If `squeeze` is true,
- * `count` must be 1, and the array does not have this first dimension. Acquires the writer
- * (writer_enter()) for the copy. */
+/* Copies the values of the `count` cells `refs` into a new array. All cells must have the dtype
+ * and shape of `spec`. The first dimension of the array is the number of cells. If `squeeze` is
+ * true, `count` must be 1, and the array does not have this first dimension. Acquires the
+ * writer (writer_enter()) for the copy. */
 PyObject *core_cells_copy(writer_state *state, const rp_spec *spec, const rp_ref *refs,
                           Py_ssize_t count, bool squeeze);
 
-/* Keeps the strings of a new cell in `state`, since strings cannot be read back from the C
- * writer. Drops the strings of the cell that is `history` cells older in the same column. If
- * memory runs out, the strings are not kept, and core_cells_copy() fails for this cell. */
+/* Keeps the strings of the new cell `ref` in `state`, since strings cannot be read back from
+ * the C writer. Drops the strings of the cell that was appended `history` cells earlier to the
+ * same column. If memory runs out, the strings are not kept, and core_cells_copy() fails for
+ * this cell. */
 void core_cell_keep_strings(writer_state *state, rp_ref ref, int32_t history,
                             const rp_tensor *tensor);
 

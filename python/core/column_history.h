@@ -8,8 +8,8 @@
 
 #include "writer_state.h"
 
-/* A history has `length` steps. A ring buffer holds the cells (the values' numbers in the
- * writer, cell.h) of the last `kept` steps. */
+/* A history has `length` steps. For each of the last `kept` steps, a ring buffer holds a cell
+ * number: the number of the step's value in the writer (cell.h). */
 typedef struct core_history {
     PyObject_HEAD
     writer_state *state; /* a reference */
@@ -37,7 +37,8 @@ PyObject *core_history_new(writer_state *state, PyObject *path, uint32_t column,
 /* Allocates memory for one more step. */
 int core_history_reserve(core_history *history);
 
-/* Adds a step without a value. The caller must call core_history_reserve() first. */
+/* Adds a step without a value; core_history_last() then sets the value. The caller must call
+ * core_history_reserve() first. */
 static inline void core_history_push(core_history *h)
 {
     assert(h->capacity > 0 && h->kept <= h->capacity);

@@ -87,8 +87,9 @@ extern PyObject *core_ReverbError, *core_DeadlineExceededError, *core_StatusErro
 /* Converts a text to a str. Escapes unprintable bytes, because parts of the text can come from
  * a server. */
 PyObject *core_text(const char *text);
-/* Like core_text(), for a text that says why a call waits or fails. If the reason is a server
- * that was a child process of this process and has ended, the str says so. */
+/* Like core_text(), for a text that says why a call waits or fails. If the text is about a
+ * server that was a child process of this process and has ended, the str also says that the
+ * server has ended. */
 PyObject *core_reason(const char *text);
 
 /* Sets the exception for a status other than RP_OK. Always returns NULL. */
@@ -105,10 +106,10 @@ typedef struct core_patience {
 } core_patience;
 
 core_patience core_patience_begin(void);
-/* Like core_patience_begin(), for a wait that an earlier call began and that has already taken
- * `waited_ns`. For example, a writer that waits for its first item has waited for signatures
- * before. The first warning comes when the whole wait has taken 2 s. If it already has, the
- * first warning comes 2 s after this call. */
+/* Like core_patience_begin(), for a wait that continues an earlier wait of `waited_ns`. For
+ * example, a writer waits for signatures and then for its first item. The first warning comes
+ * when both waits together have taken 2 s. If `waited_ns` is already 2 s or more, the first
+ * warning comes 2 s after this function was called. */
 core_patience core_patience_after(int64_t waited_ns);
 /* Returns true if the next warning is due. */
 bool core_patience_is_over(const core_patience *patience);
@@ -138,7 +139,7 @@ int core_wait_after(int64_t waited_ns, core_call call, void *arg, int64_t timeou
  * Returns false if `client` is NULL. */
 bool core_is_refused(rp_client *client);
 
-/* Sleeps without the GIL. */
+/* Sleeps. `ms` must be below 1,000, and the caller must have released the GIL. */
 void core_sleep_ms(long ms);
 
 /* Writes to `text` what a call of the sampler waits for, or waited for until its timeout

@@ -17,8 +17,8 @@ typedef struct core_event {
 } core_event;
 
 typedef struct core_event_counts {
-    size_t waiting;
-    int64_t taken, dropped;
+    size_t waiting;         /* events in the queue */
+    int64_t taken, dropped; /* totals since the queue was made */
 } core_event_counts;
 
 typedef struct core_event_queue core_event_queue;
@@ -31,9 +31,9 @@ void core_event_queue_free(core_event_queue *queue); /* NULL is fine */
 
 void core_event_queue_put(core_event_queue *queue, const rp_event *events, size_t count);
 
-/* Waits for an event until the monotonic time `until_ns`, and takes up to `limit` events.
- * Returns their number. Sets `*ended` if the queue is closed and empty. The caller must not
- * hold the GIL. */
+/* Waits for an event until the monotonic time `until_ns`, and moves up to `limit` events to
+ * `out`. Returns their number. Sets `*ended` to whether the queue is closed and empty. The
+ * caller must not hold the GIL. */
 size_t core_event_queue_take(core_event_queue *queue, core_event *out, size_t limit,
                              int64_t until_ns, bool *ended);
 

@@ -15,8 +15,9 @@ typedef struct core_kept { /* zero-initialise it */
     size_t first, count;
 } core_kept;
 
-/* Returns how many of the samples, from the first on, the caller decodes together: as many as
- * have arrays of at most 16 MiB in total, but at least 1. Returns 0 if `count` is 0. */
+/* Returns how many of the samples, from the first on, the caller is allowed to decode together:
+ * so many that their arrays have at most 16 MiB in total, but at least 1. Returns 0 if `count`
+ * is 0. */
 size_t core_kept_fitting(const rp_sample *samples, size_t count);
 
 size_t core_kept_count(const core_kept *kept);

@@ -15,10 +15,10 @@ typedef struct core_left_out {
                          warning */
 } core_left_out;
 
-/* Logs a warning for each shard that calls have left out since the last warning, with the name
- * of the present call and of its table (NULL: none). Unless `rare` is true, the pauses between
- * warnings about one shard are at least 10 s, 30 s, 90 s, and so on, until the shard has a
- * connection again. */
+/* Logs a warning for each shard that calls have left out since the last warning. The text
+ * contains `call` and `table`, the names of the present method and of its table (NULL: none).
+ * The pauses between two warnings about one shard are at least 10 s, 30 s, 90 s, and so on,
+ * until the shard has a connection again. If `rare` is true, there are no such pauses. */
 int core_say_left_out(core_client *client, const char *call, const char *table, bool rare);
 
 #endif

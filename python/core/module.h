@@ -8,6 +8,8 @@
 /* Adds `obj` to the module. Borrows the reference. */
 int core_add(PyObject *module, const char *name, PyObject *obj);
 
+/* Add the exceptions to the module (status.c), and look up the Python classes that nest.c
+ * needs. */
 int core_init_status(PyObject *module);
 int core_init_nest(PyObject *module);
 

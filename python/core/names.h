@@ -19,8 +19,9 @@ typedef struct core_names {
     PyObject *tables[CORE_NAMES], *structures[CORE_NAMES];
     bool prioritized[CORE_NAMES]; /* the table samples or evicts by priority */
     int64_t ask_ns;               /* no signature is requested before this time */
-    int64_t waited_ns; /* how long requests without a response have waited; the owner sets it to
-                          0 after a server has responded */
+    int64_t waited_ns; /* sum of the times of requests that failed. The owner passes it to
+                          core_wait_after(), so that warnings report the whole wait, and sets it
+                          to 0 when a server responds */
 } core_names;
 
 typedef struct core_names_question {
@@ -31,19 +32,20 @@ typedef struct core_names_question {
                      text */
 } core_names_question;
 
-/* Compares the pair in `question`, unless it was compared before. ValueError if the names
- * differ. Requests the signature from a server and waits for at most half a second, and for at
- * most `timeout_ms` if that is not negative. If no server responds, nothing is compared and the
- * call succeeds; the next request is made five seconds later at the earliest. If the table does
- * not exist, the call succeeds too: the insertion of the item then fails, with an error that
- * lists the tables. */
+/* Compares the table and structure in `question`, unless this pair was compared before or
+ * CORE_NAMES pairs are remembered. ValueError if the names differ. Requests the signature from
+ * a server, and waits for at most half a second, and for at most `timeout_ms` if that is not
+ * negative. If no server responds, compares nothing and returns 0; the next request is made
+ * five seconds later at the earliest. If the table does not exist, also returns 0: the
+ * insertion of the item then fails, with an error that lists the tables. */
 int core_names_check(core_names *names, const core_names_question *question,
                      int64_t timeout_ms);
 
-/* Like core_names_check(), for an item that is to be inserted into several tables.
- * NotFoundError if the table does not exist, and ValueError if the table does not accept the
- * priority; then no table gets the item. Before a ValueError, asks the server again, because
- * another process could have dropped the table and created it with other options. */
+/* Like core_names_check(), for a caller that inserts one item into several tables. Must be
+ * called for each table before the first insertion, so that after a failure no table has the
+ * item. Also fails with NotFoundError if the table does not exist, and with ValueError if it
+ * does not accept `priority`. Before this ValueError, asks the server again, because another
+ * process could have dropped the table and created it with other options. */
 int core_names_check_all(core_names *names, const core_names_question *question,
                          double priority, int64_t timeout_ms);
 

@@ -31,8 +31,8 @@ void core_prefetch_stop(core_prefetch *p);
 /* Frees a stopped prefetcher; NULL is fine. Must not be called in a forked child. */
 void core_prefetch_free(core_prefetch *p);
 
-/* Waits for the next batch and returns it. At the end of the sequence, returns None and sets
- * `*ended` to the reason. */
+/* Waits for the next batch and returns it. If the sampler ends and no batch is left, returns
+ * None and sets `*ended` to the reason. */
 PyObject *core_prefetch_take(core_prefetch *p, int64_t timeout_ms, const char **ended);
 
 #endif

@@ -39,9 +39,9 @@ typedef struct core_replay_rows {
     npy_intp count; /* number of rows */
 } core_replay_rows;
 
-/* Makes rows from `values`, which has one value for each column. `values` may be borrowed
- * references from a dict, even if the conversion of a value changes the dict. After a failure
- * there is nothing to free. */
+/* Makes rows from `values`, which has one value for each column. `values` are allowed to be
+ * borrowed references from a dict: converting a value can run Python code that changes the
+ * dict, and this does no harm. After a failure there is nothing to free. */
 int core_replay_rows_from(const core_replay_columns *set, PyObject *const *values,
                           core_replay_rows *r);
 void core_replay_rows_free(core_replay_rows *r);

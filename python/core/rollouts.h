@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Client.rollouts(): calls on rollouts, and the groups that a call draws. "Rollouts" are a
- * named buffer of groups of items (reprise/rollouts.h). */
+/* Client.rollouts(): operations on rollouts, and the groups that an operation draws. "Rollouts"
+ * are a named buffer of groups of items (reprise/rollouts.h). */
 #ifndef REPRISE_PYTHON_ROLLOUTS_H
 #define REPRISE_PYTHON_ROLLOUTS_H
 
@@ -21,9 +21,10 @@ struct core_rollout_entry {
     size_t cursor_count;
 };
 
-/* Makes the dict of results of a call that has succeeded, and takes ownership of the call's
- * draw. `first` is the first entry of a list of rollouts, or NULL. `data` is the saved data of
- * a cursor (a named byte string that is stored with the rollouts), or NULL. */
+/* Makes the dict of results of `call`, which has succeeded, and takes ownership of its draw.
+ * `first` is the first entry of the list of rollouts, or NULL if `call` did not request the
+ * list. `data` are the `size` bytes of a cursor (a named byte string that is stored with the
+ * rollouts), or NULL. */
 PyObject *core_rollout_results(rp_rollouts_call *call, const core_rollout_entry *first,
                                const void *data, size_t size);
 

@@ -11,7 +11,7 @@ enum { CORE_DECODER_BYTES = 4 << 20 }; /* limit of the decoded chunks that a dec
 /* A decoder that several threads share. The GIL guards `busy`. */
 typedef struct core_decoder {
     rp_decoder *decoder;
-    bool busy; /* a thread decodes with it without the GIL */
+    bool busy; /* a thread that has released the GIL decodes with it */
 } core_decoder;
 
 /* Calls `run` with the shared decoder, or with a new decoder if another thread uses the shared
@@ -21,7 +21,7 @@ int core_decoder_run(core_decoder *shared, core_decode run, const void *arg, siz
 
 /* Returns a list with a tuple for each sample: (key, probability, table_size, priority,
  * times_sampled, [array of each column]). Borrows the samples. Small samples are decoded with
- * the GIL held, since releasing it costs more than the copy. */
+ * the GIL held, since releasing the GIL costs more than decoding them. */
 PyObject *core_samples_list(core_decoder *decoder, const rp_sample *samples, size_t count);
 
 /* Returns how many of the samples, from the first on, can be stacked, because they have the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Converts the steps of an episode to tensors. Also declares core_guard, a lock that lets only
- * one thread at a time use a writer. */
+/* Converts the steps of an episode (nests of Python values) to tensors, for the writers. Also
+ * declares core_guard, a lock that lets only one thread at a time use a writer. */
 #ifndef REPRISE_PYTHON_STEP_H
 #define REPRISE_PYTHON_STEP_H
 
@@ -41,7 +41,7 @@ int core_check_process(pid_t process);
 typedef struct core_guard {
     PyThread_type_lock lock;
     unsigned long owner;   /* the thread that holds the lock; 0: none. Guarded by the GIL */
-    atomic_bool is_closed; /* a call that holds the lock checks this while it waits */
+    atomic_bool is_closed; /* the holder of the lock checks this while it waits */
 } core_guard;
 
 int core_guard_init(core_guard *guard);
@@ -54,12 +54,13 @@ void core_guard_deinit(core_guard *guard);
 int core_guard_enter(core_guard *guard, int64_t *timeout_ms);
 void core_guard_leave(core_guard *guard);
 
-/* Closes the lock, and then acquires it. If a call that holds the lock waits, its wait ends.
- * Fails with -1 in the same cases as core_guard_enter(). If this thread already holds the lock,
- * the lock is not closed; after any other failure, the lock is closed. */
+/* Closes the lock, and then acquires it without a timeout. If the holder of the lock waits, its
+ * wait ends. Returns -1 with an exception in two cases. If this thread already holds the lock,
+ * the lock is not closed. If a signal handler raises an exception, the lock is closed but not
+ * acquired. */
 int core_guard_close(core_guard *guard);
-/* Returns RP_CANCELLED if the lock is closed. A call that holds the lock must check this before
- * each wait. */
+/* Returns RP_CANCELLED if the lock is closed. The holder of the lock must call this before each
+ * wait. */
 rp_status core_guard_check(const core_guard *guard, rp_error *err);
 
 #endif

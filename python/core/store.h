@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that stores, clients and servers share: they return the C store of an object, read
- * the options of a table, and convert arguments. */
+/* Functions that store.c, client.c and server.c share: they return the C store of an object,
+ * read the options of a table, and convert arguments. */
 #ifndef REPRISE_PYTHON_STORE_H
 #define REPRISE_PYTHON_STORE_H
 

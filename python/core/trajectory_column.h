@@ -25,8 +25,8 @@ static inline bool core_column_check(PyObject *obj)
 /* Makes a column of `count` cells of a writer. The caller must fill in `refs`. */
 core_column *core_column_new(writer_state *state, Py_ssize_t count, bool squeeze);
 
-/* Sets a ValueError that says that a column must not contain None. `path` is the path of the
- * column in the history; `got` is the part of the text that says where None is. */
+/* Sets a ValueError that says that a column must not contain None. `path` is the column's path
+ * in the step; `got` is the part of the error text that says where None is. */
 void core_column_refuse_none(PyObject *path, const char *got);
 
 /* Returns true if `key` is an index of one element: an int or a NumPy integer. */

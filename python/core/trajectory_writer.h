@@ -18,8 +18,8 @@ enum { SHAPES = 8 }; /* how many structures of steps, and of items, are cached *
 typedef struct step_shape step_shape;
 void core_step_shape_free(step_shape *shape); /* NULL is fine */
 
-/* One element of the nest of histories, as it was when the nest was made. Used by
- * trajectory_history.c to find out whether the user has changed the nest. */
+/* One element of the nest of histories (see core_writer), as it was when the nest was made.
+ * With it, trajectory_history.c finds out whether the user has changed the nest. */
 typedef struct nest_part {
     PyObject *obj, *key; /* borrowed from the nest */
 } nest_part;
@@ -35,8 +35,8 @@ typedef struct core_writer {
     PyObject *item_structures[SHAPES]; /* structures of items; likewise */
     PyObject *tables, *last_table; /* `tables` is a set with the names of the tables in which
                                       items were created */
-    bool validates;                /* the names of items are compared with the signature of
-                                      their table (names.h) */
+    bool validates;                /* the names of an item's columns are compared with the
+                                      signature of its table (names.h) */
     core_names checked;
     int64_t final_steps; /* number of steps of the episode; set when the writer is closed */
     /* What TrajectoryWriter.history returns: a nest (nest.h) of ColumnHistory objects. */

@@ -26,8 +26,8 @@ typedef struct writer_state {
     unsigned long inside; /* the thread that has acquired the writer */
     int waiters;          /* threads that wait to acquire it */
     pid_t pid;            /* the process that made the writer */
-    int64_t waited_ns;    /* time for which calls have waited for signatures since the last wait
-                             that succeeded */
+    int64_t waited_ns;    /* time for which the writer has waited for signatures since its last
+                             wait for items that succeeded */
     PyObject *strings;    /* a dict from cells to their arrays of strings (cell.c); NULL:
                              none */
 } writer_state;
@@ -62,9 +62,9 @@ int writer_settle(writer_state *state);
  * interpreter is ending and the thread that has acquired the writer will not run again. */
 bool writer_drain(const writer_state *state);
 
-/* Makes a call that can block, as core_wait() does: in slices of time, between which other
- * threads can use the writer. The caller must not have acquired the writer. Returns 0 with
- * `*status` set, or -1 with an exception. */
+/* Runs `call`, which can block, as core_wait() does. It is repeated in slices of time, between
+ * which other threads can use the writer. The caller must not have acquired the writer. Returns
+ * 0 with `*status` set, or -1 with an exception. */
 int writer_wait(writer_state *state, core_call call, void *arg, int64_t timeout_ms,
                 rp_status *status, rp_error *err);
 

@@ -475,7 +475,7 @@ class Rollouts:
 
     def advance(self, version: int, *, timeout: Optional[float] = None) -> int:
         """Sets the version of the policy; one that is not above the current one changes nothing.
-        Returns how many groups were dropped as too stale until none was left, by any call."""
+        Returns how many groups were dropped as too stale during this call, by this or any other call."""
         return int(self._call(_Action.ADVANCE, timeout, version=int(version))["removed"])
 
     def draw(self, groups: Optional[int] = None, *, tokens: Optional[int] = None,

@@ -57,8 +57,8 @@ typedef struct rp_adder_block {
  * wrote. */
 typedef struct rp_adder_transitions {
     rp_n_step core;
-    uint32_t odd;    /* index of the first of the three columns for rows that only some calls
-                        write: observations, returns, discounts */
+    uint32_t odd;    /* index of the first of three columns: observations, returns, discounts.
+                        Only some calls of rp_adder_add() write rows to these columns */
     rp_ref *obs;     /* ring of n + 1 entries */
     uint64_t *cells; /* ring of n entries. A call writes action, return, discount and extras of
                         a copy to cells of the same number */
@@ -66,8 +66,8 @@ typedef struct rp_adder_transitions {
     uint64_t *end_cell; /* for each copy whose episode ended in this call: cell number of the
                            return of its next shorter transition (rp_n_step_item.is_end) */
 
-    /* Set only if a table has prioritize(). They hold the data of the items for that
-     * function: */
+    /* The next fields are set only if a table has prioritize(). They hold the data of the items
+     * for that function: */
     unsigned char *obs_rows, **other_rows; /* the rows to which the rings refer. obs_rows:
                                               observations; other_rows: the action and each
                                               extra column */
@@ -164,7 +164,7 @@ rp_status rp_transitions_first(rp_adder *a, const void *observations, const bool
 rp_status rp_transitions_add(rp_adder *a, const rp_adder_step *step, const float *discounts,
                              rp_wait wait, rp_error *err);
 
-/* Sequences and episodes: the same parts. */
+/* Sequences and episodes: the parts of rp_adder_new(), rp_adder_first() and rp_adder_add(). */
 rp_status rp_sequences_new(rp_adder *a, const rp_adder_options *options, rp_error *err);
 rp_status rp_sequences_configure(rp_adder *a, const rp_adder_options *options, rp_error *err);
 rp_status rp_sequences_first(rp_adder *a, const void *observations, const bool *which,

@@ -47,8 +47,9 @@ typedef struct rp_n_step {
 void rp_n_step_add(rp_n_step *s, const double *rewards, const float *discounts,
                    const bool *ended);
 
-/* Broadcasts an array of shape `part` to the shape `whole` by NumPy's rules: sets element_of[i]
- * to the index of that element of the array which element i of the result is made from. */
+/* Broadcasts an array of shape `part` to the shape `whole` by NumPy's rules: element i of the
+ * result is a copy of one element of the array, and the function writes the index of this
+ * element to element_of[i]. */
 void rp_n_step_broadcast(const rp_shape *part, const rp_shape *whole, uint32_t *element_of);
 
 /* Drops the rows of a copy from the ring: its next step is the first of an episode. */

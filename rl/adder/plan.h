@@ -26,8 +26,8 @@ typedef struct rp_plan {
  * writes the rows of the item to `*out` and returns true. */
 bool rp_plan_regular(const rp_plan *plan, int64_t closed, rp_plan_rows *out);
 
-/* Decides at the end of an episode: if an item must be made there, writes the rows of the item
- * to `*out` and returns true. `closed` is the number of complete rows, including row T. */
+/* Decides at the end of an episode: if an item must be made at this end, writes the rows of the
+ * item to `*out` and returns true. `closed` is the number of complete rows, including row T. */
 bool rp_plan_last(const rp_plan *plan, int64_t closed, rp_plan_rows *out);
 
 #endif

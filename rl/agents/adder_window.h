@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the steps that an n-step adder (adder.h) needs for its next transitions, so that
  * snapshots can save them. The state of an adder itself cannot be saved, because it depends on
- * a trajectory writer. A new adder that receives the kept steps again is in the same state.
+ * a trajectory writer. A new adder to which the kept steps are added again makes the same later
+ * transitions as the old adder.
  *
  * The kept steps are called the window. It is one block of bytes, and one part of an agent's
  * state (rp_state_part in agent.h). */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asynchronous learner threads of DQN. In each turn a thread draws a batch of its own and
  * copies the latest shared parameters. It computes the gradient at this copy, and then applies
- * the gradient to the shared parameters, which other threads may have changed since.
+ * the gradient to the shared parameters. Other threads can change the shared parameters between
+ * the copy and this step.
  *
  * Learner 0 is the thread that calls rp_dqn_async_update(). The other learners are a crew
  * (crew.h): threads that repeat turns from the first update until they are paused. A pause
@@ -17,8 +18,8 @@ typedef struct rp_dqn_async rp_dqn_async;
 
 /* Makes `count` learners, at least 2. Each has a replay object (replay.h) with the options
  * `replay`. `master` (rp_dqn_master in dqn_rows.h) holds the shared parameters and their
- * optimizer. It is borrowed until the learners are freed. Other code is allowed to use `master`
- * only after rp_dqn_async_open(). Returns owned.
+ * optimizer, and is borrowed until the learners are freed. Other code is allowed to use
+ * `master` only after rp_dqn_async_open(). Returns owned.
  * Errors: RP_NO_RESOURCE, RP_NOT_FOUND. */
 RP_NODISCARD rp_status rp_dqn_async_new(const rp_allocator *alloc, rp_dqn_master *master,
                                         const rp_replay_options *replay, size_t count,

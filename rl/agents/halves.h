@@ -15,15 +15,15 @@ typedef struct rp_halves {
     rp_allocator alloc;
     int64_t batch;       /* items in a batch */
     int64_t update_ms;   /* longest wait of the learner for a batch, in ms; 0: no limit. If
-                            other threads draw from the table, too, they possibly take the
-                            samples for which the learner waits. make() must then set a limit,
-                            and the run is not reproducible */
+                            other threads also draw from the table, they possibly draw the
+                            samples for which the learner waits. In this case make() must set a
+                            limit, and the run is not reproducible */
     rp_table *table;     /* a counted reference */
     rp_actor *actor;     /* owned */
     rp_learner *learner; /* owned */
 } rp_halves;
 
-/* The arguments of rp_halves_new(). Borrowed for that call. */
+/* The arguments of rp_halves_new(). Borrowed for the call. */
 typedef struct rp_halves_options {
     const char *name; /* name of the agent; static */
     rp_store *store;  /* the table "replay" is added if the store does not have it */

@@ -17,8 +17,8 @@ typedef struct rp_learning_counts {
 
 enum { RP_LEARNING_NETWORKS = 3 };
 
-/* A range of the parameters that has an optimizer of its own. This is usually a network, but
- * can also be several networks with one optimizer, or a single parameter such as SAC's
+/* A range of the parameters that has an optimizer of its own. The range is usually a network,
+ * but can also be several networks with one optimizer, or a single parameter such as SAC's
  * temperature. This file calls each such range a network. */
 typedef struct rp_learning_network {
     const char *moments;     /* name of the optimizer's moments in a state (agent.h). Static */

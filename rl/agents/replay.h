@@ -7,9 +7,9 @@
  *   from a table    of a store in this process, on the caller's thread; runs give the same bits
  *
  * Any client with the role `write` can insert items, so some items are possibly bad. An item is
- * bad if it cannot be decoded or fails the checks of item_check.h; all others are sound. Bad
- * items are counted. They are deleted if the table has the signature of the agent. If the table
- * is not known to have this signature, an item with other columns than the agent's makes
+ * bad if it cannot be decoded or fails the checks of item_check.h; all other items are sound.
+ * Bad items are counted. They are deleted if the table has the signature of the agent. If the
+ * table is not known to have this signature, an item with other columns than the agent's makes
  * rp_replay_draw() fail with RP_PRECONDITION. The row of a bad item is left out of the batch:
  * it is replaced by a copy of a sound row, with weight 0. Batches therefore keep their size.
  *
@@ -71,23 +71,23 @@ RP_NODISCARD rp_status rp_replay_draw(rp_replay *replay, rp_wait wait, rp_error 
 
 /* Handles a batch whose loss is over its bound: either some rows are bad, or the parameters
  * have diverged. A row is suspect if its error is not finite, or has a magnitude over `most`.
- * The suspect rows are taken to be bad in two cases: they come from at most half of the items
- * of the batch; or they come from one item, and the batch has 8 rows or more. In these cases
- * the function leaves the suspect rows out (if no sound row remains, all columns and weights
- * become 0), and returns true. The caller must then compute errors and loss again. In all other
- * cases the parameters are taken to have diverged: the batch does not change, and the function
- * returns false. */
+ * Several rows can be of the same item. The suspect rows are taken to be bad in two cases: they
+ * are of at most half of the items of the batch; or they are all of one item, and the batch has
+ * 8 rows or more. In these cases the function leaves the suspect rows out, and returns true. If
+ * no sound row remains, it sets all columns and weights to 0. After the result true the caller
+ * must compute errors and loss again. In all other cases the parameters are taken to have
+ * diverged: the batch does not change, and the function returns false. */
 bool rp_replay_refuse(rp_replay *replay, const rp_real *errors, double most, rp_cancel *cancel);
 
 /* Fills in the fields bad_items and bad_item. */
 void rp_replay_get_bad(const rp_replay *replay, rp_agent_metrics *out);
 
 /* Sets the priority of each item of the batch that was not left out to |error| +
- * RP_PRIORITY_FLOOR. The function collects priorities until it can send those of `mutate_for`
- * batches in one call, which has a timeout of 5 s. If the server or the table cannot be
- * reached, the priorities are dropped without an error, because they are soon out of date; the
- * next rp_replay_draw() reports the failure. If the largest of the priorities is larger than
- * `*largest`, sets `*largest` to it.
+ * RP_PRIORITY_FLOOR. The function collects priorities until it can send the priorities of
+ * `mutate_for` batches in one request, which has a timeout of 5 s. If the server or the table
+ * cannot be reached, the priorities are dropped without an error, because they are soon out of
+ * date; the next rp_replay_draw() reports the failure. If the largest of the priorities is
+ * larger than `*largest`, sets `*largest` to it.
  * Errors: RP_CANCELLED, RP_INVALID. */
 RP_NODISCARD rp_status rp_replay_prioritize(rp_replay *replay, const rp_real *errors,
                                             double *largest, rp_cancel *cancel, rp_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan of a replay: those settings that determine the adder (adder.h) and the table
- * "replay" of an agent. All kinds of agents have these settings. */
+/* The plan of a replay: the settings that determine the adder (adder.h) and the table "replay"
+ * of an agent. All kinds of agents have these settings. */
 #ifndef RP_AGENTS_REPLAY_PLAN_H
 #define RP_AGENTS_REPLAY_PLAN_H
 

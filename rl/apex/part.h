@@ -24,7 +24,7 @@
 enum {
     RP_SLICE_MS = 500,   /* after this time in a wait, a part finds out what it waits for and
                             reports it */
-    RP_CALL_MS = 5000,   /* the longest wait for the response to one call */
+    RP_CALL_MS = 5000,   /* the longest wait for the response to one request */
     RP_UNFIT_MS = 10000, /* how long a part that has no parameters waits for usable ones before
                             it fails */
 };
@@ -35,23 +35,23 @@ typedef struct rp_part {
     int64_t index;
     pthread_t thread;
     bool has_thread;
-    /* Only the part's own thread uses these: */
+    /* Only the part's own thread uses the next fields, up to `tend_ctx`: */
     int64_t worked_ns; /* when the part last made progress */
-    int64_t unfit_ns;  /* time since which the parameters in the table cannot be used; 0: they
-                          can be used */
+    int64_t unfit_ns;  /* when the parameters in the table became unusable; 0: they can be
+                          used */
     rp_error unfit;    /* why they cannot be used */
     bool has_params;   /* the part has fetched parameters of this program */
-    /* If the calls of an actor fail because the replay is away, the loop makes the actor anew.
-     * The time from one such start to the next is called a life of the part. */
+    /* If the calls of an actor fail because the replay is away, the loop makes a new rp_actor.
+     * The time for which one rp_actor is used is called a life of the part. */
     int64_t earlier_steps, earlier_episodes, earlier_items; /* sums over the earlier lives */
     uint32_t lives;                                         /* number of lives so far */
-    /* The part's own thread calls it repeatedly while the part waits for other parts; may be
-     * NULL. */
+    /* The part's own thread calls tend() repeatedly while the part waits for other parts; may
+     * be NULL. */
     rp_status (*tend)(void *ctx, rp_error *err);
     void *tend_ctx;
     atomic_bool is_leaving; /* true: this actor is asked to end. Written only while the
                                program's mutex is held */
-    /* The program's mutex guards these: */
+    /* The program's mutex guards the remaining fields: */
     rp_apex_part state;
     int64_t wait_began_ns; /* 0: the part is not waiting */
     int64_t waited_ns;     /* time spent in waits that have ended, since counted_ns */
@@ -72,7 +72,7 @@ struct rp_apex {
                               settings */
     pthread_mutex_t mu;
     pthread_cond_t cv; /* signalled when is_stopping, is_leaving or is_done changes */
-    /* `mu` guards these: */
+    /* `mu` guards the remaining fields: */
     rp_part **parts; /* array with room for all actors, the learner and the evaluator */
     size_t part_count, part_room;
     bool is_done; /* a part has ended the program */
@@ -98,7 +98,7 @@ rp_wait rp_part_wait(const rp_part *part, int64_t ms);
 void rp_part_sleep(rp_part *part, int64_t ms);
 
 /* rp_part_waits() records that the part waits from now on; the text says for what.
- * rp_part_works() records that it works again. */
+ * rp_part_works() records that the part works again. */
 void rp_part_waits(rp_part *part, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void rp_part_works(rp_part *part);
@@ -185,15 +185,15 @@ RP_NODISCARD rp_status rp_apex_make_table(rp_part *part, rp_error *err);
 RP_NODISCARD rp_status rp_apex_look(rp_part *part, rp_replay_view *out, rp_error *err);
 /* The part calls this function when a wait for the replay has timed out. The function finds out
  * what this part waits for (the learner, the actors, an administrator, or the replay itself),
- * and records that with rp_part_waits(). Returns RP_DEADLINE if the part should continue to
- * wait. Returns RP_NOT_FOUND if the table does not exist any more, RP_UNAVAILABLE if the replay
- * has been away for too long, and RP_CANCELLED if the program stops. */
+ * and records the reason with rp_part_waits(). Returns RP_DEADLINE if the part should continue
+ * to wait. Returns RP_NOT_FOUND if the table does not exist any more, RP_UNAVAILABLE if the
+ * replay has been away for too long, and RP_CANCELLED if the program stops. */
 RP_NODISCARD rp_status rp_apex_explain(rp_part *part, rp_error *err);
 /* Computes the argument max_diff with which actors call rp_apex_is_ahead(). */
 RP_NODISCARD rp_status rp_apex_max_diff(const rp_part *part, double *out, rp_error *err);
 /* Returns true if this part, the learner or an actor, has to wait so that the ratio of samples
  * to inserts is kept. With several shards, the rate limiters of the shards cannot enforce this
- * ratio, so the parts themselves do. With one shard, always returns false. */
+ * ratio, so the parts enforce it. With one shard, always returns false. */
 bool rp_apex_is_ahead(const rp_part *part, const rp_replay_view *view, double max_diff);
 /* Waits while rp_apex_is_ahead() returns true, but not longer than until the part has to end.
  * During the wait, calls part->tend repeatedly. Sets *view to the latest state of the table.

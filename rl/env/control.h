@@ -26,9 +26,9 @@ rp_status rp_control_check_reset_bounds(const char *name, double low, double hig
 bool rp_control_values_fit(const double *values, size_t count);
 
 /* The functions seed(), observe(), check(), get_variables() and set_variables() of rp_env_class
- * (reprise/rl/env.h) for these tasks. */
+ * (reprise/rl/env.h) for the control tasks. */
 void rp_control_seed(const rp_env_context *ctx, void *state, uint64_t value);
-/* The observation of such a task is its variables, as floats. */
+/* For tasks whose observation is their variables: writes the variables as floats. */
 void rp_control_observe(const rp_env_context *ctx, const void *states, size_t count,
                         void *observations);
 /* Returns true if the variables are finite and in the range of a float, and the generator and

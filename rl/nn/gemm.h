@@ -5,8 +5,8 @@
  * A product is c = activation(a b + bias), or c += a b. In all implementations except CBLAS,
  * the order in which the terms of an element of c are added depends only on n, k and the layout
  * of a and b. A row of c therefore does not depend on the number of rows. Results of different
- * implementations differ by rounding, because those for AVX2 and AVX-512 use fused
- * multiply-add.
+ * implementations differ by rounding, because the implementations for AVX2 and AVX-512 use
+ * fused multiply-add.
  *
  * A product uses only the arrays of the caller. c must not overlap a, b or bias. */
 #ifndef RP_NN_GEMM_H
@@ -25,8 +25,8 @@ typedef struct rp_gemm {
     size_t b_row, b_col;
 
     rp_real *c;
-    size_t c_row; /* numbers from the start of one row of c to that of the next; each row is
-                     contiguous */
+    size_t c_row; /* numbers from the start of one row of c to the start of the next; each row
+                     is contiguous */
 
     bool accumulate;          /* true: c += a b. `bias` must be NULL, and `activation`
                                  RP_LINEAR */

@@ -24,10 +24,10 @@
  *
  * b is cut into panels, which are as wide as a tile and PANEL_K rows deep. "Packing" copies a
  * panel to contiguous memory, so that the panel stays in the level 1 cache while all rows of a
- * block of a are multiplied by it. Meanwhile the next panel is prefetched. A transposed a is
- * packed, too: BLOCK_ROWS rows at a time, in the order in which the tiles read them. If a has
- * few rows or b is small, b is not packed. The rows of a are processed in blocks that stay in
- * the level 2 cache.
+ * block of a are multiplied by it. During this time the next panel is prefetched. A transposed
+ * a is also packed: BLOCK_ROWS rows at a time, in the order in which the tiles read them. If a
+ * has few rows or b is small, b is not packed. The rows of a are processed in blocks that stay
+ * in the level 2 cache.
  *
  *         k            n                       n
  *     +-------+    +--[===]--+           +----[###]---+
@@ -35,9 +35,9 @@
  *     +-------+    +--[===]--+           +------------+     = its row of a and its panel of b
  *
  * If c has few columns, a tile would leave most lanes (the positions in a vector) idle. For
- * such products, gemm_narrow.h uses the lanes for different terms of one sum. If the conditions
- * of gemm_narrow.h do not hold, the transposed product is computed: its rows are the columns of
- * c.
+ * such products, gemm_narrow.h uses the lanes for different terms of one sum. If is_narrow() of
+ * gemm_narrow.h returns false and c has at least LANES rows, run_turned() computes the
+ * transposed product, whose rows are the columns of c.
  *
  * Invariants:
  *   G1  outside gemm_narrow.h, an element of c starts as its old value or 0, and its terms are

@@ -9,9 +9,10 @@
  *
  * Vectors along k need contiguous columns of b. If the columns of b are not contiguous, they
  * are copied first. For a product of at most IN_PLACE_ROWS rows the copy takes more time than
- * it saves, so run_in_place() reads b in place: there, sums[l] holds what lane l holds
- * otherwise, as a vector with a lane for each column of c. Both ways make the same additions in
- * the same order, so a row of c does not depend on the number of rows. */
+ * it saves, so run_in_place() reads b in place. In run_in_place() a vector has a lane for each
+ * column of c, and the vector sums[l] has the sums that are in lane l in the other functions.
+ * With and without the copy, the same additions are made in the same order, so a row of c does
+ * not depend on the number of rows. */
 #ifndef RP_NN_GEMM_NARROW_H
 #define RP_NN_GEMM_NARROW_H
 
@@ -19,8 +20,8 @@
 
 #include "nn/gemm.h"
 
-/* Unrolls a loop with constant bounds. All such loops must be unrolled for the sums to stay in
- * registers. */
+/* Unrolls a loop with constant bounds. All loops over sums must be unrolled, so that the sums
+ * stay in registers. */
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
 #else

@@ -142,8 +142,8 @@ typedef void tile_fn(const strip *s);
 static tile_fn *const tiles[2][MOST_ROWS][MOST_VECS] = {ALL_ROWS(tile), ALL_ROWS(edge)};
 
 /* Computes a tile of one row and ROW_WIDTH columns. A product of one row is bound by memory
- * bandwidth. This tile is wider than others, so that b is read almost in the order of
- * memory. */
+ * bandwidth. A tile of one row is wider than other tiles, so that b is read almost in the order
+ * of memory. */
 static void tile_row(const strip *s)
 {
     vec sums[ROW_VECS];
@@ -158,8 +158,8 @@ static void tile_row(const strip *s)
 }
 
 /* Called before a tile of `done` rows is computed, when the strip has `rows` rows left,
- * including those of the tile. Prefetches the fraction done / rows of the s->next_rows rows
- * that remain to be prefetched. */
+ * including those of the tile. s->next_rows rows remain to be prefetched. Prefetches the
+ * fraction done / rows of them. */
 static void fetch(strip *s, size_t done, size_t rows)
 {
     size_t count = s->next_rows * done / rows;

@@ -14,7 +14,8 @@
 typedef struct rp_step_factors {
     rp_real rate;         /* learning rate; Adam: divided by the bias correction of the first
                              moment */
-    rp_real mean, square; /* weights of the new gradient in the moments: 1 - beta1, 1 - beta2 */
+    rp_real mean, square; /* Adam: weights of the new gradient in the moments, 1 - beta1 and 1 -
+                             beta2. RMSProp uses `square` for both of its averages */
     rp_real keep_square;  /* beta2 */
     rp_real by_root;      /* Adam: 1 / sqrt(bias correction of the second moment) */
     rp_real epsilon, momentum;

@@ -8,8 +8,8 @@
 
 /* The state of the translation, which follows the batch from layer to layer. In ONNX the
  * channels of an image come first, {batch, channels, height, width}; in our networks (nn.h)
- * they come last. Between convolutions an image keeps the order of ONNX. All other layers get
- * rows in our order. */
+ * they come last. Between convolutions an image stays in the order of ONNX. All other layers
+ * get rows in the order of our networks. */
 typedef struct rp_onnx_flow {
     rp_onnx_graph *graph;
     const rp_real *params;
@@ -27,8 +27,8 @@ typedef struct rp_onnx_flow {
  * of the layer. */
 void rp_onnx_layer(rp_onnx_flow *flow, const rp_layer *layer);
 
-/* Reshapes the batch to rows in our order, {batch, numbers}. `shape` is the shape of one
- * row. */
+/* Reshapes the batch to rows in the order of our networks, {batch, numbers}. `shape` is the
+ * shape of one row. */
 void rp_onnx_to_rows(rp_onnx_flow *flow, rp_net_shape shape);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A barrier for threads that meet every few microseconds. A thread that waits spins first, and
- * sleeps if the wait takes longer. */
+/* A barrier for threads that meet every few microseconds: the members of a team
+ * (reprise/rl/team.h). A thread that waits spins first, and sleeps if the wait takes longer. */
 #ifndef RP_PAL_BARRIER_H
 #define RP_PAL_BARRIER_H
 

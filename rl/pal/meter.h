@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A meter: measures how fast a count grows, for example the steps of a run.
+/* A meter: measures how fast a count grows. Profiles (reprise/rl/profile.h) measure the steps
+ * and updates per second with meters.
  *
  * The owner passes the count and the time to the meter from time to time; the meter has no
  * clock. When the count begins to grow, a warm-up begins. After the warm-up, the meter measures

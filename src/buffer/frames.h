@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stores frames (images of one size) without duplicates, for a replay buffer.
  *
- * Frames are added and released in order. A frame is stored in a slot, by which readers find
- * it. If a new frame equals a recent frame, it gets the slot of that frame. Otherwise, the
- * frame is divided into pieces, and a piece that equals a recent piece is not stored again.
- * "Recent" means among the last `window` frames or pieces that were stored. Hashes find equal
- * candidates, and memcmp() confirms them, so a reader always gets the bytes that were added.
+ * Frames are added and released in order. A frame is stored in a slot, by whose number readers
+ * find it. If a new frame equals a recent frame, it gets the slot of the recent frame.
+ * Otherwise, the new frame is divided into pieces, and a piece that equals a recent piece is
+ * not stored again. A recent frame or piece is one of the last `window` frames or pieces that
+ * were stored. Hashes find equal candidates, and memcmp() confirms them, so a reader always
+ * gets the bytes that were added.
  *
  * Not thread-safe: the owner must serialise all calls. */
 #ifndef RP_BUFFER_FRAMES_H
@@ -33,15 +34,15 @@ typedef struct rp_frame_ring {
 
 typedef struct rp_frames {
     rp_allocator alloc;
-    size_t frame_bytes, piece_bytes; /* size of a frame, and of each piece except the last,
-                                        which can be shorter */
+    size_t frame_bytes, piece_bytes; /* size of a frame, and of each of its pieces. The last
+                                        piece can be shorter */
     uint32_t piece_count;
     rp_frame_ring frames; /* the ring of records; a record lists the pieces of one frame */
     rp_frame_ring pieces; /* the ring of pieces, with their bytes */
 } rp_frames;
 
-/* Initialises a store for at most `capacity` frames in use at once, and the frames of the
- * window in addition. On RP_NO_RESOURCE, there is nothing to deinitialise. */
+/* Initialises a store with room for `capacity` frames in use, in addition to the frames of the
+ * window. On RP_NO_RESOURCE, there is nothing to deinitialise. */
 RP_NODISCARD rp_status rp_frames_init(rp_frames *f, const rp_allocator *alloc,
                                       size_t frame_bytes, size_t capacity);
 void rp_frames_deinit(rp_frames *f); /* *f may be zeroed memory */
@@ -60,15 +61,15 @@ RP_NODISCARD rp_status rp_frames_put(rp_frames *f, const char *data, uint32_t *s
  * f->pieces.next was piece_mark. */
 void rp_frames_undo(rp_frames *f, uint64_t frame_mark, uint64_t piece_mark);
 
-/* Releases all frames whose slots rp_frames_put() cannot have returned after rp_frames_mark()
- * returned `mark`. */
+/* Releases the frames with numbers below mark - window. `mark` is a result of rp_frames_mark();
+ * the owner must not use slots from before that call. */
 void rp_frames_release(rp_frames *f, uint64_t mark);
 
 /* Copies the frame in a slot to `out`. */
 void rp_frames_copy(const rp_frames *f, uint32_t slot, char *out);
 
-/* Prefetch into the CPU's cache the list of a frame's pieces, or the beginning of each of these
- * pieces. */
+/* The first function prefetches the list of a frame's pieces into the CPU's cache. The second
+ * reads this list and prefetches the beginning of each piece. */
 void rp_frames_prefetch_list(const rp_frames *f, uint32_t slot);
 void rp_frames_prefetch_pieces(const rp_frames *f, uint32_t slot);
 

@@ -13,9 +13,9 @@
 #include "util/mutex.h"
 #include "util/rng.h"
 
-/* A column. A row contains the column's value. If the value is made of frames that are stored
- * without duplicates, the row contains the slots of these frames in a frame store (frames.h)
- * instead. */
+/* A column. Usually a row contains the column's value itself. If the value is made of frames
+ * that are stored without duplicates, the row contains only the slots of these frames in a
+ * frame store (frames.h). */
 typedef struct buffer_column {
     char name[64];
     size_t bytes;         /* size of a value */
@@ -28,7 +28,7 @@ typedef struct buffer_column {
 /* A frame store: all frames of one size. */
 typedef struct buffer_store {
     rp_frames frames;
-    size_t mark_offset; /* offset in a row of the rp_frames_mark() that the store had when the
+    size_t mark_offset; /* offset in a row of a number: the result of rp_frames_mark() when the
                            row was added */
     uint32_t frames_per_row; /* frames of this size in a row, over all columns */
 } buffer_store;

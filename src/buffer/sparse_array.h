@@ -24,9 +24,9 @@ typedef struct rp_sparse_array {
 } rp_sparse_array;
 
 /* Initialises an array for the elements 0 to capacity - 1, without allocating segments. Divides
- * the array into about `parts` segments, as far as the limits of the segment size allow. More
- * segments leave less memory unused. `element_bytes` must be >= 1. On RP_NO_RESOURCE, there is
- * nothing to deinitialise. */
+ * the array into about `parts` segments, or fewer or more if a segment would be smaller than 64
+ * KiB or larger than 16 MiB. With more segments, less memory is unused. `element_bytes` must be
+ * >= 1. On RP_NO_RESOURCE, there is nothing to deinitialise. */
 RP_NODISCARD rp_status rp_sparse_array_init(rp_sparse_array *s, const rp_allocator *alloc,
                                             size_t element_bytes, size_t capacity,
                                             size_t parts);

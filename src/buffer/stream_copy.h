@@ -32,8 +32,8 @@ static inline void rp_stream_copy(char *to, const char *from, size_t bytes)
     }
 }
 
-/* Orders the stores of earlier copies before all later stores. Must be called before the copies
- * are made visible to another thread. */
+/* Orders the stores of rp_stream_copy() before all later stores. Must be called before another
+ * thread can read the copies. */
 static inline void rp_stream_end(void)
 {
     _mm_sfence();

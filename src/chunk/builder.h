@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two further interfaces of chunk builders (chunk_api.h), which collect rows for a chunk. The
- * first appends a row in two steps. A caller with several builders reserves in all of them
- * before it commits in any, so that it appends to all of them or to none. The second compresses
- * the rows with a compressor that the caller provides. It does not change the builder's rows,
- * so other threads may read the rows at the same time. */
+ * first interface appends a row in two steps, reserve and commit. A caller with several
+ * builders first reserves in all of them and then commits in all of them, so the row is
+ * appended to all builders or to none. The second interface compresses the rows with a
+ * compressor that the caller provides. It does not change the builder's rows, so other threads
+ * may read the rows during the compression. */
 #ifndef RP_CHUNK_BUILDER_H
 #define RP_CHUNK_BUILDER_H
 
@@ -14,8 +15,8 @@
 RP_NODISCARD rp_status rp_chunk_builder_reserve(rp_chunk_builder *builder, const rp_tensor *row,
                                                 rp_error *err);
 
-/* The second half: appends the row with which rp_chunk_builder_reserve() was called. The caller
- * must not make another call on the builder between the two calls. Cannot fail. */
+/* The second half: appends `row`, which must be the row of the last rp_chunk_builder_reserve().
+ * The caller must not call another function of the builder in between. Cannot fail. */
 void rp_chunk_builder_commit(rp_chunk_builder *builder, const rp_tensor *row);
 
 /* A compressor: codec state and a scratch buffer, which are reused for many chunks. Only one

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cache of decoded columns of chunks (chunk_api.h), with a limit in bytes. The key of an
- * entry is the chunk and the index of the column.
+/* A decoder's cache of decoded columns of chunks (chunk_api.h). It keeps at most max_bytes,
+ * except that a single entry may be larger. The key of an entry is the chunk and the index of
+ * the column. An entry has the first `rows` rows of its column: as many as were decoded.
  *
  * The cache is an open-addressing hash table with linear probing, at most half full. Entries
  * are evicted by the CLOCK algorithm: a hand walks over the table and evicts the entries that
@@ -24,7 +25,7 @@
 
 typedef struct rp_cached {
     rp_chunk *chunk; /* a reference; NULL: the entry is free */
-    uint8_t *data;   /* the first rows of the column, in `bytes` bytes */
+    uint8_t *data;   /* the decoded rows, `bytes` bytes */
     size_t bytes;    /* >= 1 */
     size_t rows;
     uint32_t column;

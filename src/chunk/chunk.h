@@ -2,10 +2,10 @@
 /* The private part of a chunk (chunk_api.h), for codecs, tables and byte accounting.
  *
  * A chunk is one allocation: the struct, the columns, their places (column_place.h), and the
- * serialised message. A message of RP_CHUNK_APART_BYTES or more is in a separate block (the
- * chunk is "apart"), so that the message can be freed before the chunk. An adopted chunk
- * (rp_chunk_adopt()) borrows its message, and its allocation has the owner of the message in
- * the message's place.
+ * serialised message. A message of RP_CHUNK_APART_BYTES or more is in a separate block, so that
+ * the message can be freed before the chunk; such a chunk is called apart. An adopted chunk
+ * (rp_chunk_adopt()) borrows its message. At the end of its allocation it has an rp_chunk_owner
+ * instead of the message.
  *
  *   | rp_chunk | rp_chunk_column x n | rp_column_place x n | wire bytes, or rp_chunk_owner |
  *
@@ -38,11 +38,11 @@ typedef struct rp_chunk_tier_state {
 
 enum {
     RP_CHUNK_APART_BYTES = 1024,
-    /* The bytes that a chunk counts in addition to its message: its block, its part of the
-     * indexes of tables and of segments (files with chunks), and the rounding of the
-     * allocator. */
+    /* The bytes that byte limits count for a chunk in addition to its message: its block, its
+     * part of the indexes of tables and of segments (files with chunks), and the rounding of
+     * the allocator. */
     RP_CHUNK_FIXED_BYTES = 224,
-    RP_CHUNK_COLUMN_BYTES = 128, /* further bytes for each column */
+    RP_CHUNK_COLUMN_BYTES = 128, /* bytes that byte limits count for each column */
 };
 
 /* Sampling and sending read only the first fields. Eviction reads the fields up to `apart`,
@@ -67,7 +67,7 @@ struct rp_chunk {
     rp_chunk_column *columns;
     rp_column_place *places;
     uint32_t keeps; /* how many times the chunk is kept outside tables (keep.h) */
-    uint32_t waits; /* how many of these times it is kept by waiting items */
+    uint32_t waits; /* how many of the `keeps` are by items that wait for their table */
 };
 
 /* The owner of the bytes of an adopted chunk. */
@@ -76,9 +76,9 @@ typedef struct rp_chunk_owner {
     void *ctx;
 } rp_chunk_owner;
 
-/* Return a column, or the place of a column, of a chunk. Both follow the struct rp_chunk in the
- * block. The address of a column is computed without reading the struct; the address of a place
- * needs column_count. */
+/* Return a column of a chunk, or the place of a column. The arrays of columns and of places
+ * follow the struct rp_chunk in the block. rp_chunk_column_at() reads nothing from the struct;
+ * rp_chunk_place_at() reads column_count. */
 static inline const rp_chunk_column *rp_chunk_column_at(const rp_chunk *chunk, size_t column)
 {
     return (const rp_chunk_column *)(const void *)(chunk + 1) + column;
@@ -128,22 +128,23 @@ RP_NODISCARD rp_status rp_chunk_adopt(const rp_allocator *alloc, const uint8_t *
  * unless it knows that no table holds the chunk. In a store without a disk tier the bytes are
  * never freed. */
 
-/* Returns true if the bytes can be freed before the chunk. This is not so for small chunks,
+/* Returns true if the bytes can be freed before the chunk. Returns false for a small chunk,
  * whose bytes are part of the chunk's block. */
 static inline bool rp_chunk_can_spill(const rp_chunk *chunk)
 {
     return chunk->apart || (chunk->adopted && chunk->wire_bytes >= RP_CHUNK_APART_BYTES);
 }
 
-/* Pins the bytes: they are not freed until rp_chunk_unpin(). Returns false if they have been
- * freed already. Takes no lock. The caller must hold a reference to the chunk until
- * rp_chunk_unpin(). */
+/* Pins the bytes: the disk tier does not free them until rp_chunk_unpin(). Returns false if the
+ * bytes have been freed already. Takes no lock. The caller must hold a reference to the chunk
+ * until rp_chunk_unpin(). */
 bool rp_chunk_pin(rp_chunk *chunk);
 void rp_chunk_unpin(rp_chunk *chunk);
 
-/* Marks the bytes of a chunk, which must be on disk, as freed. Returns false if a reader has
- * pinned them. If this returns true, the caller must call rp_chunk_free_bytes() with no lock
- * held, and must hold a reference to the chunk until then. */
+/* rp_chunk_claim_bytes() marks the bytes of a chunk, which must be on disk, as freed. It
+ * returns false if a reader has pinned the bytes. After true, the caller must call
+ * rp_chunk_free_bytes() with no lock held, and must hold a reference to the chunk until
+ * then. */
 bool rp_chunk_claim_bytes(rp_chunk *chunk);
 void rp_chunk_free_bytes(rp_chunk *chunk);
 

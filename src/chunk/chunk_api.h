@@ -2,11 +2,11 @@
 /* A chunk has consecutive rows of one or more columns. It is compressed, immutable and
  * refcounted.
  *
- * This is the interface of src/chunk for other modules. A builder collects rows and makes a
- * chunk from them. A trajectory (chunk/trajectory.h) refers to rows of chunks. A decoder
- * converts rows of a chunk back to plain memory. A chunk stores its bytes in the form in which
- * they are sent: a serialised `ChunkData` message, in which each column is compressed
- * separately. Bytes from a peer are stored and forwarded unchanged.
+ * This header is the interface of src/chunk for the other modules of the library. A builder
+ * collects rows and makes a chunk from them. A trajectory (chunk/trajectory.h) refers to rows
+ * of chunks. A decoder converts rows of a chunk back to plain memory. A chunk stores its bytes
+ * in the form in which they are sent: a serialised `ChunkData` message, in which each column is
+ * compressed separately. Bytes from a peer are stored and forwarded unchanged.
  *
  * Any number of threads may use a chunk at the same time. Only one thread at a time may use a
  * builder or a decoder. */
@@ -32,8 +32,9 @@ typedef struct rp_chunk_column {
     rp_dtype dtype;
     rp_shape shape;
     size_t stored_bytes; /* size in the message */
-    /* Size when decompressed. For strings it depends on their format (string_list.h): the bytes
-     * of the list, or the sum of the bytes of the values. */
+    /* Size when decompressed. For strings it depends on the format in the message
+     * (string_list.h). Format "list": the bytes of the message's string list. Format "values":
+     * the sum of the bytes of all strings. */
     size_t raw_bytes;
 } rp_chunk_column;
 
@@ -46,7 +47,8 @@ const rp_chunk_origin *rp_chunk_get_origin(const rp_chunk *chunk);
 size_t rp_chunk_column_count(const rp_chunk *chunk);
 const rp_chunk_column *rp_chunk_get_column(const rp_chunk *chunk, size_t index);
 /* Returns the codec of the chunk. A builder with RP_CODEC_NONE writes uncompressed bytes in the
- * snappy format. So after such a chunk was sent and parsed, this returns RP_CODEC_SNAPPY. */
+ * snappy format. So for a chunk of this builder that was sent and parsed, returns
+ * RP_CODEC_SNAPPY. */
 rp_codec rp_chunk_codec(const rp_chunk *chunk);
 bool rp_chunk_is_delta(const rp_chunk *chunk);
 
@@ -113,15 +115,15 @@ RP_NODISCARD rp_status rp_chunk_builder_rows_copy(const rp_chunk_builder *builde
 /* Discards the collected rows. */
 void rp_chunk_builder_clear(rp_chunk_builder *builder);
 
-/* A tuner of the number of rows per chunk. By hill climbing it minimizes a score, which is the
- * sum of two means. The first mean is the bytes of a chunk per row of the chunk, the cost of
- * storage. The second mean is the bytes of all chunks of an item per step of the item, the cost
- * of transport. The procedure is that of Reverb. The struct owns no memory and may be
- * copied. */
+/* A tuner of the number of rows per chunk. By hill climbing it minimizes a score in bytes per
+ * step, which is the sum of two means. The first mean, over chunks, is the bytes of a chunk per
+ * row (a row is one step): the cost of storage. The second mean, over items, is the bytes of
+ * all chunks of an item per step of the item: the cost of transport. The algorithm is that of
+ * Reverb. The struct owns no memory and may be copied. */
 typedef struct rp_chunk_tuner {
     int32_t length;     /* number of rows that the next chunk should have */
     int32_t max_length; /* upper bound of `length` */
-    double last_score;  /* in bytes per step; < 0 before the first measurement */
+    double last_score;  /* the last score; < 0 before the first */
     double last_length; /* mean rows of the chunks from which last_score was computed */
     int32_t item_count, chunk_count; /* number of entries in use below, oldest first */
     double item_bytes_per_step[10];
@@ -137,7 +139,8 @@ RP_NODISCARD rp_status rp_chunk_tuner_init(rp_chunk_tuner *tuner, int32_t max_le
 /* For every item, the caller must call rp_chunk_tuner_on_chunk() for each chunk to which the
  * item refers, and then rp_chunk_tuner_on_item() with the sums over these chunks and the number
  * of steps of the item. A chunk whose key is among the last five is not counted again. Only
- * rp_chunk_tuner_on_item() changes `length`. Calls with a count of 0 are ignored. */
+ * rp_chunk_tuner_on_item() changes `length`. A call with `rows`, `chunk_count` or `steps` 0 has
+ * no effect. */
 void rp_chunk_tuner_on_chunk(rp_chunk_tuner *tuner, uint64_t key, size_t bytes, int32_t rows);
 void rp_chunk_tuner_on_item(rp_chunk_tuner *tuner, size_t chunk_bytes, size_t chunk_rows,
                             size_t chunk_count, size_t steps);
@@ -160,7 +163,8 @@ RP_NODISCARD rp_status rp_decoder_rows(rp_decoder *decoder, const rp_chunk *chun
                                        rp_error *err);
 
 /* Does the same for a string column: writes the `element_count` elements of the rows to `dst`.
- * The strings are borrowed from the chunk, and valid as long as the chunk exists. */
+ * String columns are never compressed, so the strings are borrowed from the chunk's message.
+ * They are valid as long as the chunk exists. */
 RP_NODISCARD rp_status rp_decoder_strings(rp_decoder *decoder, const rp_chunk *chunk,
                                           rp_row_range rows, rp_string *dst,
                                           size_t element_count, rp_error *err);

@@ -10,10 +10,10 @@
  *   Dim                1 size
  *
  * Only this project uses field 1000; other clients skip it. Without this field the codec is
- * snappy. The bytes of RP_CODEC_NONE are valid snappy, so they are written without the field.
- * Unknown fields are skipped. As protocol buffers require, if a number field occurs several
- * times, the last value counts; if a submessage occurs several times, the occurrences are
- * merged (tensors and dimensions are concatenated).
+ * snappy. The bytes that RP_CODEC_NONE writes are valid snappy, so their message has no field
+ * 1000. Unknown fields are skipped. As protocol buffers require, if a number field occurs
+ * several times, the last value counts; if a submessage occurs several times, the occurrences
+ * are merged (tensors and dimensions are concatenated).
  *
  * Reading takes two passes, since the field with the codec can follow the data. The first pass
  * reads the outline (all fields except the tensors), so that the caller can allocate memory.
@@ -51,11 +51,11 @@ enum {
 /* The fields of a message outside the tensors. */
 typedef struct rp_chunk_outline {
     rp_chunk_origin origin;
-    rp_codec codec; /* never RP_CODEC_NONE in an outline that was read: RP_CODEC_NONE is written
-                       as snappy */
+    rp_codec codec; /* after reading never RP_CODEC_NONE, which is written as snappy */
     bool delta;
     size_t column_count;
-    size_t tensors_from; /* in an outline that was read: no tensor begins before this offset */
+    size_t tensors_from; /* set by reading: no tensor begins before this offset in the
+                            message */
 } rp_chunk_outline;
 
 /* Reads all fields except the tensors, and counts the tensors. Errors: RP_CORRUPT, RP_INVALID,
@@ -94,8 +94,8 @@ typedef struct rp_chunk_part {
  * size of the columns before compression, which is a field of the message. */
 size_t rp_chunk_wire_size(const rp_chunk_outline *outline, const rp_chunk_part *parts,
                           size_t raw_bytes);
-/* Writes the head of a message: the fields that depend on the origin. Returns the address after
- * the head, which has at most RP_CHUNK_HEAD_BYTES bytes. */
+/* Writes the head of a message to `dst`: the fields that depend on the origin. Returns the
+ * address after the head, which has at most RP_CHUNK_HEAD_BYTES bytes. */
 enum { RP_CHUNK_HEAD_BYTES = 48 };
 uint8_t *rp_chunk_wire_put_head(const rp_chunk_origin *origin, uint8_t *dst);
 /* The head of a message, read without the rest. */

@@ -2,19 +2,19 @@
 /* Compression and decompression with each rp_codec. A block is compressed as a whole; any
  * number of its first bytes can be decompressed.
  *
- *   snappy   a raw snappy block; incompressible data is one literal
+ *   snappy   a raw snappy block; this code writes one literal if snappy saves nothing
  *   none     a raw snappy block of one literal: a head of 2 to 10 bytes, then the plain data
  *   zstd     one frame that states its content size, with no dictionary
  *   lz4      varint32 decoded length | one lz4 block
  *
  * Compression uses the libraries of the codecs. For snappy and lz4, this project has its own
- * decompression, which can stop early and is stricter than the libraries. Its decompression of
- * snappy is also faster.
+ * decoders (snappy_decode.h, lz4_decode.h), which can stop early and check more than the
+ * libraries do. The snappy decoder is also faster.
  *
  * The size of a decompressed block is known from the shape of its column. A block that declares
- * another size is refused, so that no block expands beyond the accepted size. A block that is
- * too short for the size of its column is refused too: for example, a snappy block of n bytes
- * never has more than 64/3 n decompressed bytes.
+ * another size is refused, so that no block expands beyond the accepted size. A block is also
+ * refused if it is too short for the size of its column: for example, n bytes of snappy never
+ * decompress to more than 64/3 n bytes.
  *
  * libsnappy allocates its hash table with C++'s operator new. All other memory comes from the
  * allocator. */

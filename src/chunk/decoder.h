@@ -19,8 +19,8 @@ RP_NODISCARD rp_status rp_decoder_copy(rp_decoder *decoder, const rp_chunk *chun
                                        size_t column, size_t offset, size_t length, void *dst,
                                        rp_error *err);
 
-/* Sets whether the decoder writes with non-temporal stores (util/copy.h), for outputs that
- * exceed the caches. A new decoder does not. */
+/* Sets whether the decoder uses non-temporal stores (util/copy.h), which are faster if the
+ * output is larger than the processor's caches. A new decoder does not use them. */
 void rp_decoder_set_large(rp_decoder *decoder, bool is_large);
 
 #endif

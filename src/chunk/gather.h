@@ -14,9 +14,10 @@
  * the first trajectory that does not match. A trajectory matches if it has `column_count`
  * columns (0: any number above `column`), and if this column is one slice of plain rows with
  * the dtype, the shape and the bytes of `like`. Returns the number of trajectories that were
- * copied; the caller passes the next one to a decoder, which decodes it or reports an error. If
- * `dst` is NULL, only counts the trajectories. Copies none if `like` has strings, has no bytes,
- * or has so many bytes that prefetching does not help. */
+ * copied. The caller passes the first trajectory that was not copied to a decoder, which
+ * decodes it or reports an error. If `dst` is NULL, only counts the trajectories that it would
+ * copy. Copies none if `like` has strings, has no bytes, or has so many bytes that prefetching
+ * does not help. */
 size_t rp_gather_plain(const rp_trajectory *const *trajectories, size_t count, size_t column,
                        size_t column_count, const rp_trajectory_column *like, uint8_t *dst);
 

@@ -7,12 +7,12 @@
  *   N1  budget.kept is the memory of all chunks that are kept and that no table holds (`budget`
  *       is the memory budget of the store).
  *
- * A chunk that a table holds is part of budget.used instead. So a kept chunk is counted once,
- * regardless of whether its stream or its last table releases it first.
+ * A chunk that a table holds is part of budget.used instead. So the store counts a chunk once,
+ * even if a stream and a table use it at the same time.
  *
- * A chunk has two counters: `keeps` is how many times it is kept, and `waits` how many of these
- * times it is kept by a waiting item. The counters are not atomic, since only the thread of the
- * stream that sent a chunk keeps the chunk.
+ * A chunk has two counters: `keeps` is how many times it is kept, and `waits` how many of the
+ * keeps are by waiting items. The counters are not atomic, since only one thread keeps a chunk:
+ * the thread of the stream that sent it.
  *
  * rp_chunk_keep() and rp_chunk_unkeep() return the change of budget.kept, modulo SIZE_MAX + 1.
  * The caller adds up the changes of many chunks for one rp_budget_add_kept(). */

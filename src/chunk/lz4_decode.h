@@ -8,8 +8,8 @@
  *              including the first that is not 255
  *
  * This decoder refuses an offset of 0, which the format forbids. The decoder of liblz4 accepts
- * such an offset and copies uninitialised memory. So with liblz4, decoding a whole block and
- * decoding only its beginning could give different bytes.
+ * an offset of 0 and copies uninitialised memory. So with liblz4, decoding the same block twice
+ * could give different bytes.
  *
  * The function has no state. It checks every length before it uses the length. */
 #ifndef RP_CHUNK_LZ4_DECODE_H

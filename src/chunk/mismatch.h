@@ -8,7 +8,7 @@
 
 #include "reprise/tensor.h"
 
-/* Returns RP_OK if `dtype` and `shape`, those of column `index`, fit `expected`. Otherwise
+/* Returns RP_OK if column `index`, which has `dtype` and `shape`, fits `expected`. Otherwise
  * returns RP_INVALID with an error text as above. The name of the column is expected->name,
  * which may be NULL. */
 RP_NODISCARD rp_status rp_column_match(size_t index, rp_dtype dtype, const rp_shape *shape,

@@ -7,9 +7,9 @@
  *             type 0  varint            type 1  8 bytes
  *             type 2  varint n, n bytes type 5  4 bytes
  *
- * Reading never recurses: the caller opens a submessage with another reader. It never reads
- * past the end, and it refuses groups (types 3 and 4), which are obsolete. The caller must
- * ignore fields with a number or type that it does not know. */
+ * Reading never recurses: the caller opens a submessage with another reader. A reader never
+ * reads past the end of its bytes, and refuses groups (types 3 and 4), which are obsolete. The
+ * caller must ignore fields with a number or type that it does not know. */
 #ifndef RP_CHUNK_PROTOBUF_H
 #define RP_CHUNK_PROTOBUF_H
 
@@ -237,8 +237,8 @@ static inline uint8_t *rp_pb_put_fixed64(uint8_t *at, uint64_t value)
     return at + 8;
 }
 
-/* Return the size of a whole field: of a varint with its tag, or of `size` bytes with their tag
- * and length. */
+/* Return the size of a whole field. The first is for a varint field (tag and varint), the
+ * second for a field of `size` bytes (tag, length and bytes). */
 static inline size_t rp_pb_varint_field_size(uint32_t number, uint64_t value)
 {
     return rp_pb_varint_size(rp_pb_tag(number, RP_PB_VARINT)) + rp_pb_varint_size(value);
@@ -249,8 +249,8 @@ static inline size_t rp_pb_bytes_field_size(uint32_t number, size_t size)
     return rp_pb_varint_size(rp_pb_tag(number, RP_PB_BYTES)) + rp_pb_varint_size(size) + size;
 }
 
-/* Write a varint field, or the tag and the length of a field of `size` bytes. Return the
- * address after the written bytes. */
+/* The first writes a varint field. The second writes only the tag and the length of a field of
+ * `size` bytes. Both return the address after the written bytes. */
 static inline uint8_t *rp_pb_put_varint_field(uint8_t *at, uint32_t number, uint64_t value)
 {
     return rp_pb_put_varint(rp_pb_put_varint(at, rp_pb_tag(number, RP_PB_VARINT)), value);

@@ -26,7 +26,8 @@ const uint8_t *rp_snappy_literal(const uint8_t *src, size_t size, size_t raw_byt
 /* Returns the size of the header (varint and tag) of a block that is one literal of `raw_bytes`
  * (< 2^32) bytes. */
 size_t rp_snappy_literal_head_size(size_t raw_bytes);
-/* Writes the header of such a block and returns the address after it. */
+/* Writes the header (varint and tag) of a block that is one literal, and returns the address
+ * after the header. */
 uint8_t *rp_snappy_put_literal_head(uint8_t *at, size_t raw_bytes);
 
 /* Writes the first `want` of `raw_bytes` decoded bytes to `dst`, and never more: `dst` needs

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* String columns, in the two formats that TensorFlow writes.
+/* Decodes string columns of chunks, in the two formats that TensorFlow writes.
  *
  *   list      varint32 length x n | bytes of element 0 | bytes of element 1 | ...
  *   values    a TensorProto with a field 8 for each element. Elements that are missing at the

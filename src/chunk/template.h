@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Templates of chunks (chunk_api.h). If a writer's chunks have one uncompressed column, their
  * messages differ only in the head (key and range of steps) and in the rows. A template stores
- * the rest of such a message and the result of parsing it. With a template, the next chunk is
- * built with three copies, or parsed with two comparisons, instead of field by field.
+ * the parts of the message that do not change, and the result of parsing them. With a template,
+ * the next chunk is built by copying three parts, or parsed by comparing two parts, instead of
+ * field by field.
  *
  *   | head | before | rows | after |
  *

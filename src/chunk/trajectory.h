@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The private part of a trajectory, for tables and decoders. A trajectory is the data of an
- * item: columns, which refer to rows of chunks. Since every item has a trajectory, it is one
- * small allocation: the shape and dtype of a column are not stored, but computed from its
- * chunks when needed.
+ * item: columns, which refer to rows of chunks. A store has millions of items, so a trajectory
+ * is one small allocation: the shape and dtype of a column are not stored, but computed from
+ * its chunks when needed.
  *
  *   | rp_trajectory | chunks x k | extents x n | slices, column by column |
  *
@@ -48,10 +48,10 @@ RP_NODISCARD rp_status rp_trajectory_new(const rp_allocator *alloc, const rp_sli
 size_t rp_trajectory_chunk_count(const rp_trajectory *trajectory);
 rp_chunk *rp_trajectory_get_chunk(const rp_trajectory *trajectory, size_t index);
 
-/* Checks a trajectory against a signature: number of columns, dtypes, shapes. If the signature
- * has the shape of one step, a column may also be a sequence of such steps: `Writer`, the older
- * of Reverb's two writers, makes such items. Errors: RP_INVALID (the error text names the
- * column, its value and the expected value). */
+/* Checks a trajectory against a signature: number of columns, dtypes, shapes. A column may also
+ * be a sequence of steps if each step has the shape in the signature: `Writer`, the older of
+ * Reverb's two writers, makes such items. Errors: RP_INVALID (the error text names the column,
+ * its value and the expected value). */
 RP_NODISCARD rp_status rp_trajectory_check(const rp_trajectory *trajectory,
                                            const rp_signature *signature, rp_error *err);
 
@@ -80,9 +80,9 @@ static inline uint32_t rp_extent_slices(const rp_extent *extent)
 
 static_assert(RP_UINT4 < 32, "the largest dtype fits into the 5 bits of a row kind");
 
-/* Returns the kind of a row, a number for its dtype and shape, if the row is a scalar or a
- * vector with fewer than 2^10 elements; otherwise 0. Rows of one kind have the same dtype and
- * shape. */
+/* Returns the kind of a row: a number that stands for its dtype and shape, so rows of one kind
+ * have the same dtype and shape. Returns 0 (no kind) unless the row is a scalar or a vector of
+ * 1 to 2^10 - 1 elements. */
 static inline uint32_t rp_row_kind(rp_dtype dtype, int32_t rank, const int64_t *dims)
 {
     uint32_t base = (uint32_t)dtype << 11;
@@ -95,8 +95,7 @@ static inline uint32_t rp_row_kind(rp_dtype dtype, int32_t rank, const int64_t *
 
 enum {
     /* The bytes that byte limits count for an item's slot and its entries in the key map and in
-     * both selectors. The number allows for arrays that are twice as large as the part in
-     * use. */
+     * both selectors. Growing arrays can be half unused, so each entry counts twice. */
     RP_ITEM_INDEX_BYTES = 192,
     /* Bytes of an item without its chunks, columns and slices: RP_ITEM_INDEX_BYTES, and the
      * header of its trajectory. */
@@ -130,7 +129,7 @@ enum {
     RP_IMAGE_PARTS = 16,       /* slice_image counts in units of 1/16 byte */
     /* A slot without an item: 6 bytes for the slot, and 2 bytes for its part of the header of
      * its block (256 slots) and of the block's entry in the manifest. A slot with an item
-     * counts these too. */
+     * counts these 8 bytes in addition to the item's. */
     RP_IMAGE_SLOT_BYTES = 8,
 };
 
@@ -184,9 +183,9 @@ typedef struct rp_decoded_limit {
     const char *setting; /* for the error text: name of the setting that can be raised */
 } rp_decoded_limit;
 
-/* Returns an upper bound of the bytes of the strings of a column. For each slice it adds the
- * bytes of all strings in the chunk's column, even of strings outside the slice. Returns
- * SIZE_MAX if the sum is too large. */
+/* Returns an upper bound of the bytes of the strings of a column. For each slice, the bound
+ * includes all strings in the chunk's column, even strings outside the slice. Returns SIZE_MAX
+ * if the sum is too large. */
 size_t rp_slices_string_bytes(const rp_slices *column);
 
 /* Returns the number of slices of all columns. */
@@ -214,7 +213,7 @@ void rp_trajectory_hold(rp_trajectory *trajectory);
 rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory *trajectory,
                                   rp_chunk *const *chunks);
 
-/* Take or drop `count` references at once. */
+/* Add or drop `count` references at once. */
 static inline rp_trajectory *rp_trajectory_ref_many(rp_trajectory *trajectory, uint32_t count)
 {
     rp_refcount_add(&trajectory->refs, count);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The struct of a client (reprise/client.h), for its writers, samplers and calls.
+/* The struct of a client (reprise/client.h), for the source files of its writers, samplers and
+ * calls.
  *
  * A client has two parts. The first part, addresses, credentials and options, never changes.
  * The second part, the live part, consists of the runtime (channel/runtime.h) and a channel
@@ -28,15 +29,15 @@ typedef struct rp_known_signature {
 
 typedef struct rp_client_live {
     uint64_t generation; /* rp_runtime_generation() of the process that owns this */
-    uint64_t seed; /* the client's seed; in the child of a fork a new one, so that the keys of
-                      its items differ from the parent's */
+    uint64_t seed; /* the client's seed. In the child of a fork it is a new seed, so that the
+                      keys of the child's items differ from those of the parent's */
     rp_runtime *runtime;
     rp_tls *tls; /* NULL: no TLS */
     rp_channel **channels;
     size_t channel_count;          /* 0: the client uses a store of this process */
     atomic_bool has_given_up;      /* rp_client_give_up() was called */
-    atomic_uint_fast64_t left_out; /* sum of rp_channel_left_out(); a count for messages, so
-                                      relaxed order is enough */
+    atomic_uint_fast64_t left_out; /* sum of rp_channel_left_out() over all channels; used only
+                                      for warnings, so relaxed order is enough */
     rp_mutex mu;                   /* lock rank 78 (util/mutex.h); guards the fields below */
     int64_t quiet_until_ns; /* before this time, rp_client_signature_soon() asks no server */
     rp_known_signature *signatures;
@@ -54,9 +55,9 @@ struct rp_client {
     _Atomic(rp_client_live *) live;
 };
 
-/* Returns the live part of this process, valid as long as the client. If this process has none
- * yet, as in the child of a fork, creates it, which reads the TLS files. Errors: RP_NOT_FOUND
- * or RP_INVALID for the TLS files, RP_NO_RESOURCE. */
+/* Sets `*out` to the live part of this process, valid as long as the client. If this process
+ * has no live part yet, as in the child of a fork, creates it and reads the TLS files. Errors:
+ * RP_NOT_FOUND or RP_INVALID for the TLS files, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_client_get_live(rp_client *client, rp_client_live **out,
                                           rp_error *err);
 
@@ -85,8 +86,9 @@ RP_NODISCARD rp_status rp_client_signature_again(rp_client *client, const char *
                                                  rp_error *err);
 /* Like rp_client_signature(), but does not wait for servers that are away
  * (rp_channel_is_away()). If all servers are away, returns RP_UNAVAILABLE at once. If servers
- * do not respond, later calls return RP_DEADLINE without asking them, until quiet_until_ns. A
- * program that makes many such calls therefore waits only for a small part of its time. */
+ * do not respond, then until quiet_until_ns this function returns RP_DEADLINE without asking
+ * them. A program that often calls this function therefore waits only for a small part of its
+ * time. */
 RP_NODISCARD rp_status rp_client_signature_soon(rp_client *client, const char *table,
                                                 rp_wait wait, rp_signature **out,
                                                 rp_error *err);
@@ -108,7 +110,7 @@ void rp_client_forget_signature(rp_client *client, const char *table);
 /* A question why calls wait. */
 typedef struct rp_why_question {
     const char *table;
-    size_t shard;      /* or RP_ANY_SHARD */
+    size_t shard;      /* index of the shard to ask; RP_ANY_SHARD: all shards */
     bool is_insert;    /* ask about inserts; otherwise about samples */
     int64_t waited_ns; /* for how long the call has waited; RP_FOREVER: use the longest time
                           limit of rp_client_ask_ms() */
@@ -127,11 +129,12 @@ void rp_client_ask_why(rp_client *client, const rp_why_question *question, char 
 /* Writes an error about the table `name`, which does not exist, with the names of `tables`.
  * Returns RP_NOT_FOUND. */
 rp_status rp_client_no_table(const rp_client_tables *tables, const char *name, rp_error *err);
-/* Writes the same error, but names only the tables of one shard. */
+/* Like rp_client_no_table(), but names only the tables of the shard with index `shard`. */
 void rp_client_name_shard_tables(const rp_client_tables *tables, size_t shard, const char *name,
                                  rp_error *err);
-/* Fetches the tables for the text of an error: for at most half a second, and no longer than
- * `wait`, the deadline of the call that failed. Fails like rp_client_get_tables(). */
+/* Fetches the tables for the text of an error. Takes at most half a second, and ends at the
+ * latest when `wait`, the wait of the call that failed, ends. Fails like
+ * rp_client_get_tables(). */
 RP_NODISCARD rp_status rp_client_tables_soon(rp_client *client, rp_wait wait,
                                              rp_client_tables **out);
 /* Returns `st`. If that is RP_NOT_FOUND, first fetches the tables like rp_client_tables_soon()

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels of rp_crc32c() (record.h), one for each set of processor instructions. All
- * compute the same result. A kernel takes and returns the raw state, which is the bitwise
+/* The kernels of rp_crc32c() (record.h): implementations for different processors, which all
+ * compute the same result. A kernel gets and returns the raw state, which is the bitwise
  * complement of the checksum.
  *
- * The polynomial is Castagnoli's, 0x1edc6f41, bits reflected, as in RFC 3720 (appendix B.4). */
+ * The polynomial is Castagnoli's, 0x1edc6f41, with reflected bits, as in RFC 3720 (appendix
+ * B.4). */
 #ifndef RP_DISK_CRC32C_H
 #define RP_DISK_CRC32C_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file layer. All code that stores data on disk uses only these calls, on paths below one
- * directory. So a test can replace the disk with a simulated disk that fails, becomes full,
- * loses data that was not synced, or damages data.
+/* The file layer: an interface for file operations below one directory, the data directory. All
+ * code that stores data uses only this interface. So a test can replace the disk with a
+ * simulated disk that fails, becomes full, loses data that was not synced, or damages data.
  *
- * Paths are relative to that directory. This program composes every path (such as
+ * Paths are relative to this directory. The program itself composes every path (such as
  * "seg/0000000000000001"); no path comes from a network peer. Any thread may call these
  * functions. On one rp_file, any number of reads and one write can run at the same time.
  *
@@ -38,18 +38,19 @@ typedef struct rp_files_ops {
                       rp_error *err);
     /* Closes the file. Does not sync it. */
     void (*close)(rp_file *file);
-    /* Writes all parts, one after another, at `offset`. If it fails, any part of the bytes is
+    /* Writes all parts, one after another, at `offset`. After a failure, any of the bytes are
      * possibly written. */
     rp_status (*write)(rp_file *file, uint64_t offset, const rp_bytes *parts, size_t count,
                        rp_error *err);
-    /* Reads up to `size` bytes; `*got` is less only at the end of the file. */
+    /* Reads `size` bytes and sets `*got` to their number, which is less than `size` only at the
+     * end of the file. */
     rp_status (*read)(rp_file *file, uint64_t offset, void *data, size_t size, size_t *got,
                       rp_error *err);
-    /* As `read`, but fills `count` <= RP_MAX_READ_PARTS parts, one after another. */
+    /* Like `read`, but fills `count` (<= RP_MAX_READ_PARTS) parts, one after another. */
     rp_status (*read_into)(rp_file *file, uint64_t offset, const rp_read_part *parts,
                            size_t count, size_t *got, rp_error *err);
-    /* Calls fdatasync(). If it fails, the kernel may have discarded unsynced bytes: the caller
-     * must never rely on bytes that no earlier call has synced. */
+    /* Calls fdatasync(). After a failure the caller must not rely on any byte that an earlier
+     * `sync` has not synced, since the kernel has possibly discarded it. */
     rp_status (*sync)(rp_file *file, rp_error *err);
     /* Asks the kernel to begin writing these bytes to the disk, so that a later `sync` has less
      * to do. Guarantees nothing and reports no error. May be NULL. */
@@ -68,7 +69,7 @@ typedef struct rp_files_ops {
      * sync_directory of both directories. */
     rp_status (*rename)(rp_files *fs, const char *from, const char *to, rp_error *err);
     rp_status (*remove)(rp_files *fs, const char *path, rp_error *err);
-    /* Creates a directory. RP_OK if it exists already. */
+    /* Creates a directory. Returns RP_OK if it exists already. */
     rp_status (*make_directory)(rp_files *fs, const char *path, rp_error *err);
     /* Syncs the entries of a directory; `path` "" is the directory of the rp_files itself. */
     rp_status (*sync_directory)(rp_files *fs, const char *path, rp_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads from a failing disk what can still be read. */
+/* A file layer (files.h) for a failing disk, which reads what can still be read. */
 #ifndef RP_DISK_FILES_SALVAGE_H
 #define RP_DISK_FILES_SALVAGE_H
 
@@ -14,8 +14,8 @@
  *   - if a file cannot be opened for reading, or no piece of a read succeeds, the call returns
  *     RP_CORRUPT instead of RP_UNAVAILABLE, so that the file counts as damaged.
  *
- * Returns owned. If there is no memory, returns RP_NO_RESOURCE, and the caller still owns
- * `inner`. */
+ * The caller owns `*out`. If there is no memory, returns RP_NO_RESOURCE, and the caller still
+ * owns `inner`. */
 RP_NODISCARD rp_status rp_files_salvage(const rp_allocator *alloc, rp_files *inner,
                                         rp_files **out, rp_error *err);
 

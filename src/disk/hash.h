@@ -10,7 +10,8 @@ enum { RP_HASH_BYTES = 16 };
 
 typedef struct rp_hash rp_hash;
 
-/* Makes the state of a hash, for an empty stream. NULL if there is no memory. Returns owned. */
+/* Makes the state of a hash of an empty stream. The caller owns the result. Returns NULL if
+ * there is no memory. */
 rp_hash *rp_hash_new(const rp_allocator *alloc);
 void rp_hash_free(rp_hash *hash); /* NULL is fine */
 

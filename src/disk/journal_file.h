@@ -59,17 +59,17 @@ RP_NODISCARD rp_status rp_journal_piece_add(rp_journal_piece *piece,
 RP_NODISCARD rp_status rp_journal_piece_pad(rp_journal_piece *piece,
                                             const rp_journal_file *file, uint64_t number);
 
-/* Appends a piece to the file. If no file is open, creates one, with the temporary name if
- * `hide` is set. If the call fails and the file is bad, the caller must condemn the file. If
- * the call fails and the file is not bad, the file is unchanged. */
+/* Appends a piece to the file. If no file is open, creates one; if `hide` is set, with the
+ * temporary name. After a failure, the caller must condemn the file if it is bad. If it is not
+ * bad, it is unchanged. */
 RP_NODISCARD rp_status rp_journal_file_write(rp_journal_file *file, const rp_journal_options *o,
                                              uint64_t first, bool hide,
                                              const rp_journal_piece *piece, rp_error *err);
 /* Syncs a hidden file and renames it to its final name. */
 RP_NODISCARD rp_status rp_journal_file_reveal(rp_journal_file *file,
                                               const rp_journal_options *o, rp_error *err);
-/* Syncs a file. If `is_named` is false, also syncs the directory, where the entry of the file
- * is not synced yet. Another thread may append to the file meanwhile. */
+/* Syncs a file. If `is_named` is false, also syncs the directory, since the file's entry in it
+ * is not synced yet. Another thread may append to the file during the call. */
 RP_NODISCARD rp_status rp_journal_handle_sync(rp_file *handle, const rp_journal_options *o,
                                               bool is_named, rp_error *err);
 RP_NODISCARD rp_status rp_journal_file_sync(rp_journal_file *file, const rp_journal_options *o,
@@ -79,8 +79,8 @@ RP_NODISCARD rp_status rp_journal_file_sync(rp_journal_file *file, const rp_jour
 RP_NODISCARD rp_status rp_journal_file_seal(rp_journal_file *file, const rp_journal_options *o,
                                             uint64_t last, rp_error *err);
 /* Closes a bad file without a sync. The file stays on disk until a file with all of its records
- * replaces it: clients may rely on these records. If this process is killed before, the next
- * process reads them from the bad file. */
+ * replaces it, since clients may already rely on these records. If this process is killed
+ * before the replacement, the next process reads the records from the bad file. */
 void rp_journal_file_condemn(rp_journal_file *file, const rp_journal_options *o);
 
 #endif

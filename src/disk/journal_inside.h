@@ -5,15 +5,15 @@
  *   journal_wait.c    waiting for an LSN
  *   journal_write.c   encoding and writing records, on the thread
  *   journal_beside.c  in interval mode: syncing on a second thread
- *   journal_thread.c  the thread: when to write, what to give up, what to report
+ *   journal_thread.c  the journal thread: when to write, what to give up, what to report
  *
  * The way of a raw record (journal_queue.h):
  *
  *   append -> queue -- moved by the thread, under the lock -> kept -- encode, write, sync ->
  *   released
  *
- * A pass is one round of the thread: it moves the queue to `kept`, writes, syncs if a sync is
- * due, and reports the result.
+ * "The thread" below is the journal thread. A pass is one round of it: it moves the queue to
+ * `kept`, writes, syncs if a sync is due, and reports the result.
  *
  * The lock `mu` (rank 46) guards the fields marked RP_GUARDED_BY(mu). Only the thread uses the
  * fields at the end and those marked "thread", without the lock. Invariants, whenever the lock
@@ -26,7 +26,7 @@
  *   J7  `files` is ascending; file_count <= file_capacity;
  *   J8  the list of waiters is doubly linked, and no waiter in it has been woken;
  *   J9  while the journal waits for a checkpoint after a loss (hold > 0), the first record that
- *       it writes is the one after this checkpoint: resume is hold + 1. */
+ *       it will write is the record after this checkpoint: resume is hold + 1. */
 #ifndef RP_DISK_JOURNAL_INSIDE_H
 #define RP_DISK_JOURNAL_INSIDE_H
 
@@ -65,8 +65,8 @@ typedef struct rp_beside {
     bool is_named;   /* as in rp_journal_file */
     uint64_t lsn;    /* LSN of the last record that the sync covers */
     uint64_t generation;
-    uint64_t put; /* rp_segments_put_bytes() when the sync began; after its end, how many of
-                     these bytes are synced */
+    uint64_t put; /* rp_segments_put_bytes() when the sync began; when the sync is done, how
+                     many of these bytes are synced */
     /* Valid when the sync is done. */
     rp_status status;
     bool is_bad; /* the sync of the file has failed */
@@ -110,7 +110,8 @@ struct rp_journal {
     uint64_t reached RP_GUARDED_BY(mu); /* no file has, or had, a record with a larger LSN */
     uint64_t sync_wanted RP_GUARDED_BY(mu); /* the largest LSN that a caller wants synced */
     uint64_t losses RP_GUARDED_BY(mu);      /* how many times records were given up */
-    uint64_t freed RP_GUARDED_BY(mu);  /* LSN of the last change that possibly freed space */
+    uint64_t freed RP_GUARDED_BY(mu);       /* LSN of the last change after which a checkpoint
+                                               possibly frees space */
     uint64_t resume RP_GUARDED_BY(mu); /* the first LSN after lost records; 0: none are lost */
     /* After a loss: until a checkpoint up to this LSN is complete, no record becomes safe in
      * sync mode, and nothing is written if the disk is full. 0: there is no such checkpoint. */
@@ -127,13 +128,15 @@ struct rp_journal {
     uint64_t generation; /* rp_journal_generation() for the records that are written and not
                             synced */
     uint64_t reported_losses; /* how many of `losses` were reported to on_trouble */
-    uint64_t put_synced;      /* how many of rp_segments_put_bytes() the last sync covered */
+    uint64_t put_synced;      /* how many of the bytes of rp_segments_put_bytes() the last sync
+                                 covered */
     uint64_t superseded;      /* condemned files have records up to this LSN; 0: none */
     uint64_t yielded_at; /* `freed` when the thread last yielded to a checkpoint because space
                             was short */
-    int yields;          /* how often it has yielded with this value of `freed` */
+    int yields;          /* how many times it has yielded with this value of `freed` */
     int64_t yield_at;    /* the earliest time of the next yield */
-    bool is_reported;    /* the last report to on_trouble was trouble, not its end */
+    bool is_reported;    /* the last call of on_trouble reported trouble, not the end of
+                            trouble */
     /* Time of the next attempt after a failure (0: the last attempt succeeded), and time of the
      * next sync. */
     int64_t retry_at, due_at;
@@ -157,8 +160,8 @@ uint64_t rp_journal_generation(const rp_journal *j);
 /* Releases the batches of `kept` in which every LSN is at most `lsn`. */
 void rp_journal_release_kept(rp_journal *j, uint64_t lsn);
 void rp_journal_set_written(rp_journal *j, uint64_t written, uint64_t synced);
-/* Advances `synced` to `lsn` and releases the records up to there. `put` is how many of
- * rp_segments_put_bytes() are synced. */
+/* Advances `synced` to `lsn` and releases the records up to `lsn`. `put` is how many of the
+ * bytes of rp_segments_put_bytes() are synced. */
 void rp_journal_note_synced(rp_journal *j, uint64_t lsn, uint64_t put);
 /* Returns the bytes put into the segments so far; 0 without segments. */
 uint64_t rp_journal_put_bytes(const rp_journal *j);
@@ -172,9 +175,9 @@ RP_NODISCARD rp_status rp_journal_write_out(rp_journal *j, bool is_sync, rp_erro
 
 /* If the second thread is idle, makes it sync the written records. */
 RP_NODISCARD rp_status rp_journal_begin_sync(rp_journal *j, rp_error *err);
-/* If the sync on the second thread is done, takes over its result and returns its status. If
- * `is_waiting` is set, or if too many chunks were put since the sync began, first waits until
- * the sync is done. A file whose sync has failed is condemned. */
+/* If a sync on the second thread is done, takes over its result and returns its status. If
+ * `is_waiting` is set, or if too many chunks were put since the sync began, the call first
+ * waits until the sync is done. A file whose sync has failed is condemned. */
 RP_NODISCARD rp_status rp_journal_end_sync(rp_journal *j, bool is_waiting, rp_error *err);
 
 /* The functions of the threads; `arg` is the journal. */

@@ -17,8 +17,9 @@ typedef struct rp_journal_options {
     uint64_t next_lsn; /* >= 1 */
     bool sync;         /* true: sync mode; false: interval mode (disk/journal.h) */
     int64_t interval_ns;
-    int64_t retry_ns; /* time between attempts to write after a failure; in interval mode also
-                         the longest time that changes wait for disk space; 0: 1 s */
+    int64_t retry_ns; /* time between attempts to write after a failure. In interval mode also
+                         the longest time for which changes wait while a checkpoint frees a full
+                         disk. 0: 1 s */
     uint64_t file_bytes; /* when a file has this size, a new file is started; 0: 64 MiB */
     /* Bound of the backlog: the bytes to be written to the journal and the segments together.
      * At the bound the journal is behind, and changes wait. 0: 64 MiB. */
@@ -40,12 +41,12 @@ typedef struct rp_journal_options {
      * May be NULL. */
     void (*on_safe)(void *ctx, uint64_t lsn);
     /* Called with the reason when the journal cannot write, and with NULL when it can write
-     * again. Between these two calls the journal keeps retrying. Also called with the reason
-     * each time that the journal has given up records: only a checkpoint that begins after this
-     * call saves the changes of these records. May be NULL. */
+     * again. Between these two calls the journal keeps retrying. Also called, with the reason,
+     * each time that the journal has given up records: only a checkpoint that begins after the
+     * call saves the changes of the given-up records. May be NULL. */
     void (*on_trouble)(void *ctx, const rp_error *why);
-    /* Called after each batch and each failed attempt, since the backlog is possibly shorter
-     * now. May be NULL. */
+    /* Called after each batch and each failed attempt. The owner then retries changes that
+     * wait, since the backlog is possibly shorter. May be NULL. */
     void (*on_pass)(void *ctx);
     void *ctx;
 } rp_journal_options;
@@ -54,8 +55,9 @@ typedef struct rp_journal_info {
     /* `last` is the LSN of the last record. Every change up to the LSN `safe` is safe
      * (on_safe). Every record up to the LSN `synced` is on stable storage. */
     uint64_t last, safe, synced;
-    uint64_t queued;               /* bytes of raw records in memory, including `kept` */
-    uint64_t kept;                 /* bytes of raw records that are not on stable storage */
+    uint64_t queued;               /* bytes of all raw records in memory */
+    uint64_t kept;                 /* the part of `queued` that the journal thread has taken out
+                                      of the queue */
     uint64_t syncs, writes, bytes; /* counts for the journal files, since the start */
     uint64_t files;
     uint64_t condemned; /* number of files condemned since the start */

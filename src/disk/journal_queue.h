@@ -2,7 +2,7 @@
 /* A queue of raw records for the journal, in order of log sequence numbers (LSNs), in batches
  * of about a megabyte. A raw record is a record before the journal encodes it.
  *
- * A plain value without a lock: its owner must serialise the calls. Invariants:
+ * A queue has no lock: its owner must serialise the calls. Invariants:
  *
  *   Q1  `end` is the last batch of the list that begins with `first`; both are NULL if the
  *       queue is empty;
@@ -43,8 +43,8 @@ static inline size_t rp_raw_bytes(const rp_raw *raw)
 }
 
 /* Copies a record to the end. The payload is the concatenation of `parts`. If a new batch is
- * needed, uses `*spare` (may be NULL) first. Returns false, with the queue unchanged, if there
- * is no memory or the record is too large. */
+ * needed, takes `*spare` unless it is NULL, and otherwise allocates one. Returns false, with
+ * the queue unchanged, if there is no memory or the record is too large. */
 RP_NODISCARD bool rp_raw_queue_append(rp_raw_queue *q, const rp_allocator *alloc,
                                       rp_raw_batch **spare, uint64_t lsn, rp_record_kind kind,
                                       const rp_bytes *parts, size_t count);

@@ -8,14 +8,14 @@
 /* Which checkpoint the caller has loaded. The journal is read from this checkpoint on. */
 typedef enum rp_journal_reading {
     RP_JOURNAL_LIVE,    /* the newest checkpoint */
-    RP_JOURNAL_OLDER,   /* an older checkpoint. Records that the journal gave up (never wrote,
-                           because the disk was full or failed for too long) are damage here,
-                           since only the newest checkpoint contains their changes */
+    RP_JOURNAL_OLDER,   /* an older checkpoint. A gap of records that the journal gave up (never
+                           wrote, because the disk was full or failed for too long) counts as
+                           damage, since only the newest checkpoint contains their changes */
     RP_JOURNAL_SALVAGE, /* any checkpoint: reads up to the first damage */
 } rp_journal_reading;
 
-/* Called for each change, in order of log sequence numbers (LSNs). If the record refers to
- * something that is missing, the function must change nothing and return RP_NOT_FOUND. A status
+/* Called for each change, in order of log sequence numbers (LSNs). If the record refers to a
+ * chunk that is missing, the function must change nothing and return RP_NOT_FOUND. A status
  * other than RP_OK and RP_NOT_FOUND ends the reading, which returns this status. */
 typedef rp_status rp_journal_visit(void *ctx, const rp_record *record, rp_error *err);
 
@@ -29,15 +29,16 @@ typedef struct rp_journal_read_options {
     void *ctx;
 } rp_journal_read_options;
 
-/* Reads all changes after `from`. `*last` receives the last good LSN, at least `from`.
+/* Reads all changes after options->from. Sets `*last` to the LSN of the last good record, or to
+ * options->from if there is none.
  *
  * A record is bad if it cannot be read, or if `each` returns RP_NOT_FOUND. If the LSN of a bad
  * record is above the last LSN known to be synced, the record begins a torn tail: reading ends
- * there, and `*torn_bytes` receives the number of bytes from there on. Otherwise the bad record
- * is damage: RP_CORRUPT. If LSNs are missing and the next file says that their records were
- * given up, reading ends before the gap; with RP_JOURNAL_OLDER this gap is damage. Any other
- * gap in the LSNs is damage. With RP_JOURNAL_SALVAGE damage ends the reading with RP_OK, and
- * `err` has RP_CORRUPT and the reason. */
+ * before the record, and `*torn_bytes` is the number of bytes from the record on. Otherwise the
+ * bad record is damage, and the function returns RP_CORRUPT. A gap in the LSNs is damage, with
+ * one exception: if the next file says that the missing records were given up, reading ends
+ * before the gap. With RP_JOURNAL_OLDER the exception does not hold. With RP_JOURNAL_SALVAGE
+ * damage ends the reading with RP_OK, and `err` has RP_CORRUPT and the reason. */
 RP_NODISCARD rp_status rp_journal_read(const rp_journal_read_options *options, uint64_t *last,
                                        uint64_t *torn_bytes, rp_error *err);
 
@@ -53,8 +54,8 @@ typedef struct rp_journal_end {
 
 /* Reads the bytes of the file whose first LSN is `first` (>= 1). Calls `each` (may be NULL)
  * only for records of changes, not for RP_RECORD_SYNCED, RP_RECORD_LOST, padding and the seal.
- * If `each` returns a status other than RP_OK, returns this status, and `end` describes the
- * file up to the previous record. Errors: RP_PRECONDITION (a newer format). */
+ * If `each` returns a status other than RP_OK, returns this status, and `*end` describes the
+ * file up to the record before. Errors: RP_PRECONDITION (a newer format). */
 RP_NODISCARD rp_status rp_journal_walk(rp_bytes file, uint64_t first, const rp_store_id *store,
                                        rp_journal_visit *each, void *ctx, rp_journal_end *end,
                                        rp_error *err);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Admission by disk space: counts how many bytes of chunks the journal can still write. This is
- * the free space of the disk, less the backlog of data to be written, and less the bytes that
- * the reserve for checkpoints (disk/reserve.h) lacks.
+/* Admission by disk space, for the journal (disk/journal.h): counts how many bytes of chunks
+ * the journal can still write. This number is the free space of the disk, less the backlog of
+ * data to be written, and less the bytes that the reserve for checkpoints (disk/reserve.h)
+ * lacks.
  *
  * In sync mode an insert enters a table only if its chunks fit on the disk, and if the reserve
  * can still grow to the size that the tables then need. So the journal can write the chunks of
- * all items in the tables. Every item can be acknowledged, and a checkpoint on a full disk has
- * space and need not write chunks.
+ * all items in the tables, and can acknowledge every item. And a checkpoint on a full disk has
+ * space, and need not write chunks.
  *
  * Invariants, if no other process writes to the file system:
  *
@@ -16,9 +17,9 @@
  *       queued records + bytes that the reserve lacks <= limit;
  *   M3  `wanted` is the smallest claim refused since waiting inserts were last retried.
  *
- * An update first reads the bytes written, then the free space. Bytes that are written between
- * these reads are in neither of the two numbers, so `limit` can be too small, but never too
- * large. One thread updates; any thread claims. */
+ * An update first reads the number of written bytes, then the free space. Bytes that are
+ * written between the two reads are in neither number, so `limit` can be too small, but never
+ * too large. One thread updates; any thread may claim. */
 #ifndef RP_DISK_JOURNAL_SPACE_H
 #define RP_DISK_JOURNAL_SPACE_H
 
@@ -27,7 +28,7 @@
 #include "disk/segments.h"
 
 /* Returns how many bytes the reserve should have now, and sets `*held` to the bytes that it
- * has. Any thread, no lock. */
+ * has. Called on any thread; takes no lock. */
 typedef uint64_t rp_reserve_wanted(void *ctx, uint64_t *held);
 
 typedef struct rp_journal_space {
@@ -52,16 +53,17 @@ bool rp_journal_space_update(rp_journal_space *space, uint64_t queued);
 /* Returns how many bytes the reserve lacks now. */
 uint64_t rp_journal_space_lack(const rp_journal_space *space);
 /* Claims space for `bytes` of items, in addition to `queued` bytes of queued records. Returns
- * false if the items do not fit. In that case the caller's insert waits until an update finds
- * space for `least` bytes (`least` <= `bytes`); with less space a retry would fail again. */
+ * false if the items do not fit. In that case the caller's insert must wait until an update
+ * finds space for `least` bytes (`least` <= `bytes`), the least with which a retry is
+ * useful. */
 RP_NODISCARD bool rp_journal_space_claim(rp_journal_space *space, uint64_t queued,
                                          uint64_t bytes, uint64_t least);
-/* Returns the largest claim that could be granted on an empty disk; UINT64_MAX if the size of
+/* Returns the largest claim that fits on this disk when it is empty; UINT64_MAX if the size of
  * the disk is not known. */
 uint64_t rp_journal_space_most(const rp_journal_space *space);
 /* Ends a claim, or a part of it: the items have used the space, or will not use it. */
 void rp_journal_space_release(rp_journal_space *space, uint64_t bytes);
-/* True if an insert waits for space. */
+/* Returns true if an insert waits for space. */
 bool rp_journal_space_is_wanted(const rp_journal_space *space);
 /* Resets `wanted`, before the waiting inserts are retried. An insert that is refused again sets
  * `wanted` again. */

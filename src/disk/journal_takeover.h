@@ -8,9 +8,9 @@
 #include "disk/names.h"
 
 /* Syncs the journal files whose first LSN is below o->next_lsn. If there are any, also syncs
- * all segments: the earlier process may have left these files unsynced. Moves the other journal
- * files to quarantine/. `kept` receives the first LSNs of the files that stay, ascending. The
- * caller frees `kept` in every case. */
+ * all segments, since the earlier process possibly has not synced these files. Moves the other
+ * journal files to quarantine/. Sets `*kept` to the first LSNs of the files that stay,
+ * ascending. The caller must free `*kept` also after a failure. */
 RP_NODISCARD rp_status rp_journal_take_over(const rp_journal_options *o, rp_number_list *kept,
                                             rp_error *err);
 

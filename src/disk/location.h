@@ -14,8 +14,8 @@ typedef struct rp_disk_location {
     uint32_t size;    /* of the payload, in bytes */
 } rp_disk_location;
 
-/* Returns the packed location: segment and offset in one word, segment << 32 | offset. Both
- * numbers must be below 2^32. */
+/* Returns the packed location: segment and offset in one word, segment << 32 | offset. Segment
+ * and offset must be below 2^32. */
 static inline uint64_t rp_location_pack(uint64_t segment, uint64_t offset)
 {
     return segment << 32 | offset;

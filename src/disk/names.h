@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of files in a data directory. A numbered file has a name of 16 lower-case
- * hexadecimal digits. */
+/* The names of files in a data directory. Segments, journal files and similar files have
+ * numbers; the name of a numbered file is its number in 16 lower-case hexadecimal digits. */
 #ifndef RP_DISK_NAMES_H
 #define RP_DISK_NAMES_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The format of every file in a data directory: a header of 64 bytes, then records without
  * gaps. All numbers are little-endian; docs/checkpoint.md specifies the bytes. The functions
- * are pure: they read and write only memory of the caller.
+ * only read and write memory of the caller.
  *
  *   file header   0 "RPRSTORE" | 8 version u32 | 12 kind u32 | 16 compat u32 | 20 read-only u32
  *                 24 incompat u32 | 28 store id, 16 bytes | 44 number u64 | 52 zero, 8 bytes
@@ -10,9 +10,9 @@
  *                 20 payload crc32c u32 | 24 zero u32 | 28 crc32c of the 28 bytes before it
  *                 32 payload
  *
- * `before` is the header checksum of the previous record; in the first record it is that of the
- * file header. This chain detects stale records from an earlier use of the same disk blocks,
- * and records out of order. */
+ * `before` is the header checksum of the previous record, or in the first record the checksum
+ * of the file header. This chain detects stale records from an earlier use of the same disk
+ * blocks, and records out of order. */
 #ifndef RP_DISK_RECORD_H
 #define RP_DISK_RECORD_H
 
@@ -100,16 +100,16 @@ typedef struct rp_record {
     uint32_t crc; /* checksum of the header: `before` of the next record */
 } rp_record;
 
-/* True if a record of kind `kind` is valid where a record of kind `wanted` is expected: a moved
- * chunk is a chunk. */
+/* Returns true if a record of kind `kind` is valid where a record of kind `wanted` is expected.
+ * The kinds must be equal, except that the record of a moved chunk is also valid as a chunk. */
 static inline bool rp_record_is(rp_record_kind kind, rp_record_kind wanted)
 {
     return kind == wanted || (kind == RP_RECORD_MOVED && wanted == RP_RECORD_CHUNK);
 }
 
-/* If `kind` is that of a moved chunk, its `number` is the packed location (disk/location.h)
- * that the chunk had before its first move: returns this location. Returns 0 for other
- * kinds. */
+/* The record of a moved chunk has, as its `number`, the packed location (disk/location.h) that
+ * the chunk had before its first move. Returns this location, or 0 if `kind` is not
+ * RP_RECORD_MOVED. */
 static inline uint64_t rp_record_first(rp_record_kind kind, uint64_t number)
 {
     return kind == RP_RECORD_MOVED ? number : 0;

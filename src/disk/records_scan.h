@@ -6,8 +6,8 @@
 
 #include "disk/record.h"
 
-/* Called for each record. `offset` is that of the record's header; the payload is borrowed
- * until the call returns. Returns false to stop the scan. */
+/* Called for each record. `offset` is the offset of the record's header in the file. The
+ * payload is borrowed until the call returns. Returns false to stop the scan. */
 typedef bool rp_record_visit(void *ctx, uint64_t offset, const rp_record *record);
 
 typedef struct rp_records_scan_options {
@@ -20,12 +20,12 @@ typedef struct rp_records_scan_options {
     void *ctx;
 } rp_records_scan_options;
 
-/* Scans a file. If the file has a seal (the last record of a finished segment), the seal is
- * checked against all bytes before it.
+/* Scans a file. If the file has a seal (the last record of a finished segment or journal file),
+ * the seal is checked against all bytes before it.
  *
- * `*end` receives the offset of the first byte after the last good record, and `*header` the
- * header of the file. Both are also set if a record is bad. If the header of the file is bad,
- * `*end` is 0.
+ * Sets `*end` to the offset of the first byte after the last good record, and `*header` to the
+ * header of the file, even if a record is bad. If the header of the file is bad, sets `*end` to
+ * 0.
  *
  * Returns RP_OK at the end of the file, even if the file ends within a record; to detect that,
  * the caller can compare `*end` with the size of the file. Returns RP_CORRUPT at any other bad

@@ -3,11 +3,12 @@
  * "reserve" holds the space; its content has no meaning. The empty files "reserve.1" to
  * "reserve.8" hold inodes. Six of them are for a checkpoint: before it can remove any file, it
  * creates two segments for chunks, a segment for blocks of slots, a file of rollouts, a
- * manifest and CURRENT. Two are for the journal, which afterwards creates a file and a segment.
+ * manifest and CURRENT. Two are for the journal, which creates a file and a segment after the
+ * checkpoint.
  *
- * Dead data can be removed only after a checkpoint that no longer refers to it is complete,
- * also on a full disk. So a checkpoint that finds the disk full removes the file "reserve" and
- * uses its space. Afterwards the file is created again.
+ * Even on a full disk, dead data can be removed only when a checkpoint that no longer refers to
+ * it is complete. So a checkpoint that finds the disk full removes the file "reserve" and uses
+ * its space. After the checkpoint the file is created again.
  *
  * The size of the reserve is a fixed part plus twice the size of the largest possible
  * checkpoint, which is one that writes every block (256 slots) of every table. The factor is
@@ -17,23 +18,26 @@
  * Invariants, if no other process writes to the file system:
  *
  *   R1  the reserve has the first claim on free space. It is filled up before each checkpoint,
- *       and after the checkpoint before the journal may write (rp_journal_resume()). While the
- *       reserve is released, the journal does not write (rp_journal_pause());
+ *       and again after the checkpoint, before the journal is allowed to write
+ *       (rp_journal_resume()). While the reserve is released, the journal does not write
+ *       (rp_journal_pause());
  *   R2  a checkpoint that does not fit into the free space writes nothing. A checkpoint that
  *       fails after it has begun to write removes the segments that have only its own blocks.
  *       So the reserve can be created again (checkpoint_segments.c);
  *   R3  a checkpoint on a full disk leaves space for the largest checkpoint. It may use a
  *       quarter of the fixed part for chunks that were not on disk yet. Segments that it
- *       removes count as space. Segments that it vacates (moves all live chunks out of) count
- *       as space too, up to half of the fixed part, since the next checkpoint removes them. So
- *       at least a quarter of the fixed part stays free (checkpoint_segments.c);
+ *       removes count as free space. Segments that it vacates (moves all live chunks out of)
+ *       also count as free space, but at most half of the fixed part, since only the next
+ *       checkpoint removes them. So at least a quarter of the fixed part stays free
+ *       (checkpoint_segments.c);
  *   R4  in sync mode, an insert enters a table only if the reserve can grow with it
  *       (disk/journal_space.h);
- *   R5  a checkpoint on a full disk may create segments for chunks, which stay, only if six
- *       inodes remain. If it vacates segments, four are enough: the next checkpoint removes
- *       these segments, and needs four inodes if it has no new chunks (checkpoint_segments.c).
- *       Such checkpoints follow one another as long as they gain inodes. Then six inodes are
- *       reserved again, before the journal may create files.
+ *   R5  a checkpoint on a full disk is allowed to create segments for chunks only if six inodes
+ *       remain, since these segments stay. If the checkpoint vacates segments, four inodes are
+ *       enough: the next checkpoint removes the vacated segments, and needs four inodes if it
+ *       has no new chunks (checkpoint_segments.c). Checkpoints that vacate segments follow one
+ *       another as long as they gain inodes. Then six inodes are reserved again, before the
+ *       journal is allowed to create files.
  *
  * So live data cannot use up the reserve. After items are deleted, there is space for the
  * checkpoint that frees their data. The files of the reserve stay when the process ends.
@@ -72,7 +76,8 @@ static inline uint64_t rp_reserve_one(uint64_t bytes)
 {
     return bytes + bytes / RP_RESERVE_SEALS;
 }
-/* Returns the bytes of the reserve for records that have `bytes` in the largest checkpoint. */
+/* Returns the bytes of the reserve that are needed for records that have `bytes` in the largest
+ * checkpoint. */
 static inline uint64_t rp_reserve_for(uint64_t bytes)
 {
     return 2 * rp_reserve_one(bytes);
@@ -92,10 +97,10 @@ rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes);
 rp_status rp_reserve_keep_files(rp_reserve *r, int count);
 /* Removes the files and so frees their space and inodes. */
 void rp_reserve_release(rp_reserve *r);
-/* True if the file system has no inode for a new file. To find out, creates a file and removes
- * it. */
+/* Returns true if the file system has no inode for a new file. To find out, creates a file and
+ * removes it. */
 bool rp_reserve_lacks_files(const rp_reserve *r);
-/* True if a file called `name` in the data directory itself belongs to the reserve. */
+/* Returns true if a file `name` at the top of the data directory belongs to the reserve. */
 bool rp_reserve_has_name(const char *name);
 
 #endif

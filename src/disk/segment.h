@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment, which is one append-only file of records, and the index of all segments of one
- * store that are open. Private to the implementation of disk/segments.h.
+/* A segment, which is one append-only file of records, and the index of the open segments of
+ * one store. Private to the implementation of disk/segments.h.
  *
- * A segment is refcounted. These hold references: the rp_segments of the store (its handle,
- * `is_held`), the locations of the chunks in the segment, and threads that read from it. When
- * the last reference is dropped, the segment is removed from the index and retired:
- * rp_segment_index_reclaim() closes its file later. The file is not closed at once, since
- * closing can take long, and the last reference can be dropped under any lock.
+ * A segment is refcounted. The following hold references: the rp_segments of the store (this
+ * reference is the store's handle; is_held says that it exists), the locations of the chunks in
+ * the segment, and threads that read from it. When the last reference is dropped, the segment
+ * is removed from the index and retired: rp_segment_index_reclaim() closes its file later. The
+ * file is not closed at once, since closing can take long, and the last reference can be
+ * dropped under any lock.
  *
  * Invariants, whenever the lock of the index is free:
  *
@@ -50,14 +51,14 @@ struct rp_segment {
     bool is_revoked;
     bool is_old;   /* written by an earlier process: bytes missing in its file are damage */
     rp_file *file; /* NULL before it is created and after the index is closed */
-    /* Number of bytes of the file that can be read: those on stable storage. It is stored with
-     * release order after `file` is set, so that a thread that sees the number also sees the
-     * file. */
+    /* How many bytes of the file can be read: the bytes on stable storage. The number is stored
+     * with release order after `file` is set, so that a thread that sees the number also sees
+     * `file`. */
     atomic_uint_least64_t readable;
 };
 
-/* Makes an index. NULL if there is no memory. Returns owned; the owner calls
- * rp_segment_index_close(). */
+/* Makes an index, which the caller owns and releases with rp_segment_index_close(). Returns
+ * NULL if there is no memory. */
 rp_segment_index *rp_segment_index_new(const rp_allocator *alloc);
 /* Closes all files and drops the owner's reference. From now on no thread may read from a
  * segment. Segments stay valid. NULL is fine. */
@@ -65,8 +66,8 @@ void rp_segment_index_close(rp_segment_index *index);
 /* Closes the files of retired segments and frees the segments. The caller must hold no lock. */
 void rp_segment_index_reclaim(rp_segment_index *index);
 
-/* Creates a segment without a file. It is not yet in the index. NULL if there is no memory.
- * Returns owned. */
+/* Makes a segment without a file, and does not add it to the index. The caller owns the result.
+ * Returns NULL if there is no memory. */
 rp_segment *rp_segment_new(rp_segment_index *index, uint64_t number);
 /* Adds a segment. Returns false if the index has a segment with that number. */
 bool rp_segment_index_add(rp_segment_index *index, rp_segment *segment);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes records to the file of one segment, then to the next. Private to the implementation of
- * disk/segments.h. A flush writes all records queued so far.
+/* Writes records to the file of one segment and, when it is full, to the next. Private to the
+ * implementation of disk/segments.h, whose flush passes all records queued so far to the
+ * writer.
  *
  *   | file header | record | record | record | ... | seal |
  *                            ^ synced  ^ mark  ^ written
@@ -10,16 +11,18 @@
  * memory. It hashes all bytes that it writes; the hash is part of the seal, the last record of
  * a segment.
  *
- * The mark is the end of the last successful flush. Records of the journal (disk/journal.h) may
- * refer to the bytes before the mark, and clients may already rely on these records. So the
- * bytes before the mark stay in the file even if a later step fails: if the process is killed,
- * the next process reads them. No record of the journal refers to the bytes after the mark.
+ * The mark is the end of the last successful flush. Records of the journal (disk/journal.h)
+ * possibly refer to the bytes before the mark, and clients possibly rely on these records
+ * already. So the bytes before the mark stay in the file even if a later step fails: if the
+ * process is killed, the next process reads them. No record of the journal refers to the bytes
+ * after the mark.
  *
  * After a write has failed on a full disk, rp_segment_writer_rewind() returns to the mark and
  * truncates the file there; the writer stays good. After any other failed write, and after a
- * failed sync, the writer is bad. A failed sync may have discarded bytes that a later sync
+ * failed sync, the writer is bad. A failed sync has possibly discarded bytes that a later sync
  * would report as synced, so a bad writer never syncs the file again. rp_segment_writer_leave()
- * abandons the file. Only one thread at a time may use a writer.
+ * abandons the file and makes the writer good again. Only one thread at a time may use a
+ * writer.
  *
  * Invariants:
  *
@@ -44,8 +47,8 @@ typedef struct rp_segment_entry {
     uint32_t offset; /* offset of the record in the segment */
     uint32_t size;
     uint16_t kind;
-    bool is_copy; /* the entry owns `data`, a block of size + 1 bytes: so a record of size 0 has
-                     a block, too */
+    bool is_copy; /* the entry owns `data`, a block of size + 1 bytes (so that `data` is not
+                     NULL even if `size` is 0) */
     /* If the entry moves a chunk to a new location: the packed location (disk/location.h) of
      * the record from which this entry was copied. Otherwise 0. */
     uint64_t moved_from;
@@ -70,7 +73,8 @@ typedef struct rp_segment_writer {
     uint32_t *offsets;
     size_t count, capacity;   /* number of records written; size of `offsets` */
     uint64_t written, synced; /* in bytes */
-    uint64_t started;   /* the kernel has been asked to begin writing the bytes before this */
+    uint64_t started;   /* the kernel has been asked to begin writing the bytes before this
+                           offset */
     uint32_t before;    /* header checksum of the last record: `before` of the next one */
     bool is_new;        /* the directory entry of the file is not synced */
     bool has_folder;    /* the directory "seg" exists */
@@ -96,7 +100,7 @@ RP_NODISCARD rp_status rp_segment_writer_write(rp_segment_writer *w,
 void rp_segment_writer_start_sync(rp_segment_writer *w);
 /* Syncs the file of a segment. If `is_new` is set, also syncs the directory "seg". If
  * `folder_is_new` is set, also syncs the data directory. The function uses no writer, so
- * another thread may write to the file meanwhile. */
+ * another thread may write to the file during the call. */
 RP_NODISCARD rp_status rp_segment_sync_file(rp_segment *segment, rp_files *files, bool is_new,
                                             bool folder_is_new, rp_error *err);
 /* Called after rp_segment_sync_file() has synced the first `bytes` bytes and the

@@ -5,18 +5,19 @@
  *   entries   | flushed | written, not flushed | queued            |
  *   index     0       flushed                written              count
  *
- * Putting a record appends an entry to the queue. The location of the entry is the tail: the
- * first free offset of the newest segment. One thread at a time, the worker, writes entries
- * from index `written` on. When the worker has written all entries that its caller asked for,
- * these entries are flushed: the caller can rely on their bytes being in the file, but not on
- * their being synced. Entries that are written and not flushed can be rewound. An entry keeps
+ * Putting a record appends an entry to the queue. The entry's record gets the location at the
+ * tail, which is the first free offset of the newest segment. One thread at a time, the worker,
+ * writes entries from index `written` on. When the worker has written all entries that its
+ * caller asked for, these entries are flushed: their bytes are in the file, but not necessarily
+ * synced. Entries that are written and not flushed can be rewound (see below). An entry keeps
  * its bytes in memory until they are synced. A sync releases the entries before `written`.
  *
  * If the disk is full, the worker rewinds: it truncates the file to the flushed bytes, and the
  * entries that are written and not flushed become queued entries again, with the same
  * locations. If the disk fails in another way, the worker condemns the segment: the segment is
  * not written any more, and all entries get new locations in new segments and are written
- * again. Flushed bytes stay in the old file as well, since clients may already rely on them.
+ * again. Flushed bytes also stay in the condemned file, since clients possibly rely on them
+ * already.
  *
  * Invariants, whenever mu is free (rp_segments_check()):
  *
@@ -29,8 +30,9 @@
  *       written <= count;
  *   S5  each segment of an entry is held: one of its references is the store's handle (is_held
  *       in disk/segment.h);
- *   S6  while a sync runs beside the worker (`side`), either its segment is the open segment
- *       and the entries before side.until are flushed or popped, or the segment was condemned.
+ *   S6  while a sync runs beside the worker (`side`), one of two things is true: side.segment
+ *       was condemned; or it is the open segment, and the entries with numbers below side.until
+ *       are flushed or removed from the queue.
  *
  * The invariants S1 and S2 do not hold while must_replace is set. */
 #ifndef RP_DISK_SEGMENTS_INSIDE_H
@@ -71,15 +73,16 @@ struct rp_segments {
     uint64_t drops RP_GUARDED_BY(mu); /* how often rp_segments_drop_queue() dropped entries */
     uint64_t next_number RP_GUARDED_BY(mu);
     uint64_t generation RP_GUARDED_BY(mu);
-    rp_segment *tail RP_GUARDED_BY(mu); /* segment of the next record; borrowed, since the
-                                           store's handle holds a reference */
+    rp_segment *tail RP_GUARDED_BY(mu); /* segment of the next record. Borrowed: the store's
+                                           handle is a reference to it */
     uint64_t tail_offset RP_GUARDED_BY(mu);
     uint64_t open_number RP_GUARDED_BY(mu); /* number of the segment being written; 0: none */
 
     rp_segment_entry *ring RP_GUARDED_BY(mu);
     size_t capacity RP_GUARDED_BY(mu), first RP_GUARDED_BY(mu); /* capacity: a power of two */
     size_t count RP_GUARDED_BY(mu), written RP_GUARDED_BY(mu), flushed RP_GUARDED_BY(mu);
-    uint64_t popped RP_GUARDED_BY(mu); /* entries removed: entry i has number popped + i */
+    uint64_t popped RP_GUARDED_BY(mu); /* number of entries removed so far: the entry at index i
+                                          has number popped + i */
     uint64_t queued_bytes RP_GUARDED_BY(mu), unsynced_bytes RP_GUARDED_BY(mu);
     uint64_t put_bytes RP_GUARDED_BY(mu); /* bytes queued since the start, less those dropped */
 
@@ -103,19 +106,19 @@ static inline rp_segment_entry *rp_entry_at(const rp_segments *s, size_t i)
 void rp_segments_enter_locked(rp_segments *s, rp_segment *segment) RP_REQUIRES(s->mu);
 /* Releases the store's handle (the reference that is_held counts), if is_held is set. */
 void rp_segments_unhold_locked(rp_segments *s, rp_segment *segment) RP_REQUIRES(s->mu);
-/* Gives all entries new locations after a segment was condemned. Errors: RP_NO_RESOURCE
- * (nothing has changed then). */
+/* Gives all entries new locations after a segment was condemned. On RP_NO_RESOURCE nothing has
+ * changed. */
 rp_status rp_segments_replace_locked(rp_segments *s) RP_REQUIRES(s->mu);
 
 /* Releases the data and the chunk of an entry. The caller must hold no lock. */
 void rp_entry_release(rp_segments *s, rp_segment_entry *e);
 void rp_segments_deinit_batch(rp_segments *s);
 
-/* Checks all invariants. Returns NULL, or the name of an invariant that does not hold. For
- * RP_VERIFY(). */
+/* Checks all invariants. Returns the name of an invariant that does not hold, or NULL if all
+ * hold. For RP_VERIFY(). */
 const char *rp_segments_broken_locked(rp_segments *s) RP_REQUIRES(s->mu);
-/* As rp_segments_broken_locked(), for tests. If an invariant does not hold, returns RP_CORRUPT,
- * and the error text names it. */
+/* For tests: checks the same invariants. If one does not hold, returns RP_CORRUPT, and the
+ * error text names it. */
 RP_NODISCARD rp_status rp_segments_check(rp_segments *s, rp_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk location of a chunk in the segments of one durable store. It is attached to
- * rp_chunk.home and freed with the chunk.
+/* The disk location of a chunk in the segments of one durable store (a store with a data
+ * directory). It is attached to rp_chunk.home and freed with the chunk.
  *
  * If several durable stores of a process store the same chunk, its locations form a list,
  * newest first, one for each store. segments_put.c adds a location when the chunk is put, and
@@ -12,7 +12,8 @@
  *       may read `where`. It changes only under the lock of the store's rp_segments
  *       (segments.h), in these cases:
  *         - writing a segment fails: its unsynced chunks get locations in a new segment;
- *         - the queue is dropped: a chunk in it gets back the location before its move, or 0;
+ *         - the queue is dropped: `where` of a chunk in it becomes 0, or the location before
+ *           the move if the chunk was being moved;
  *         - the chunk is moved;
  *         - the chunk is put again, after its location was dropped or its segment was revoked;
  *   L2  while `stored` is true and the segment is not revoked, the chunk can be read from
@@ -69,7 +70,7 @@ static inline bool rp_store_location_find(const rp_store_location *current,
     return true;
 }
 
-/* True if the chunk is on stable storage at its location. */
+/* Returns true if the chunk is on stable storage at its location. */
 static inline bool rp_store_location_is_stored(const rp_store_location *current)
 {
     return atomic_load_explicit(&current->stored, memory_order_acquire);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of rp_durable (the data directory of a store) that do not block, for the server. */
+/* Functions of rp_durable (the data directory of a store) that do not block, for the server. */
 #ifndef RP_DURABLE_ASYNC_H
 #define RP_DURABLE_ASYNC_H
 
@@ -14,25 +14,25 @@ RP_NODISCARD rp_status rp_durable_start_checkpoint(rp_durable *durable,
                                                    rp_checkpoint_done *on_done, void *ctx,
                                                    rp_error *err);
 
-/* Sets `*total` to the size of the file system of the data directory, and `*available` to the
- * bytes of it that were free when they were last read. If the values are not known, changes
- * neither. If the values are older than a second, the checkpoint thread reads them again, for
- * later calls; if it is writing a checkpoint, it finishes the checkpoint first. Does not wait
- * for the disk. Any thread may call this function. */
+/* Sets `*total` to the size of the file system of the data directory, and `*available` to its
+ * free bytes. Both are values that the checkpoint thread has read earlier. If they are not
+ * known, changes neither. If they are older than a second, the checkpoint thread reads them
+ * again, for later calls; if it is writing a checkpoint, it finishes the checkpoint first. Does
+ * not wait for the disk. Any thread may call this function. */
 void rp_durable_space(rp_durable *durable, uint64_t *total, uint64_t *available);
 
 /* Returns the log sequence number (LSN) up to which every change is as safe as the durability
  * mode promises; UINT64_MAX without a journal. */
 uint64_t rp_durable_safe(rp_durable *durable);
 
-/* True if the backlog of the journal is at its bound, so that changes must wait. When the
- * backlog has become shorter, the listeners are called. Any thread may call this function, and
- * may hold any lock of a rank below 44 (util/mutex.h). */
+/* Returns true if the backlog of the journal is at its bound, so that changes must wait. When
+ * the backlog has become shorter, the listeners (rp_durable_listen()) are called. Any thread
+ * may call this function, and may hold any lock of a rank below 44 (util/mutex.h). */
 bool rp_durable_is_behind(rp_durable *durable);
 
 /* Adds a listener; there can be 64 listeners. `on_safe` is called on the journal's thread in
- * two cases: more changes have become safe, or the backlog for which rp_durable_is_behind()
- * returned true has become shorter. All changes up to `lsn` are safe. `on_safe` must not
+ * two cases: more changes have become safe; or rp_durable_is_behind() has returned true and the
+ * backlog has become shorter since then. All changes up to `lsn` are safe. `on_safe` must not
  * block. */
 typedef void rp_safe_listener(void *ctx, uint64_t lsn);
 RP_NODISCARD rp_status rp_durable_listen(rp_durable *durable, rp_safe_listener *on_safe,

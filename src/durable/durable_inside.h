@@ -33,7 +33,7 @@ typedef struct rp_checkpoint_request {
     rp_checkpoint_done *on_done;
     void *ctx;
     struct rp_checkpoint_request *next;
-    bool is_allocated; /* it is freed before on_done is called */
+    bool is_allocated; /* the request was allocated; it is freed before on_done is called */
 } rp_checkpoint_request;
 
 typedef struct rp_durable_listener {
@@ -41,8 +41,8 @@ typedef struct rp_durable_listener {
     void *ctx;
 } rp_durable_listener;
 
-/* The parts that can be in trouble. Each part reports its trouble, and the end of its
- * trouble. */
+/* The parts of a durable store that can be in trouble (cannot work, because the disk is full or
+ * fails). Each part reports the start and the end of its trouble with rp_durable_trouble(). */
 typedef enum rp_trouble {
     RP_TROUBLE_CHECKPOINT,
     RP_TROUBLE_JOURNAL,
@@ -73,20 +73,20 @@ struct rp_durable {
     rp_tier *tier;       /* NULL: none */
     rp_journal *journal; /* NULL: none */
     rp_store_log *log;
-    rp_checkpointer checkpointer; /* the checkpoint thread uses it; while this thread does not
-                                     run, open and close use it */
+    rp_checkpointer checkpointer; /* only the checkpoint thread uses it; while this thread does
+                                     not run, rp_durable_open() and rp_durable_close() use it */
     rp_progress_meter meter;      /* used like `checkpointer` */
     rp_reserve reserve;           /* used like `checkpointer` */
     atomic_uint_fast64_t fixed;   /* fixed part of the reserve, limited by the disk size */
     /* counted_bytes + created_bytes is an upper bound of the bytes that the largest checkpoint
-     * has in addition to items and slots. created_bytes has the share of all tables created
-     * since the start. counted_bytes has the share of all tables that existed when they were
-     * last counted (rp_durable_keep_reserve()), less the value of created_bytes at that
-     * time. */
+     * has in addition to items, slots and rollouts. created_bytes is the part of the tables
+     * that were created since the start. rp_durable_keep_reserve() counts all these bytes from
+     * time to time, and sets counted_bytes to the result less the present created_bytes. */
     atomic_uint_fast64_t counted_bytes, created_bytes;
-    /* `most_held` is the largest size that the reserve has reached while it was smaller than it
-     * should be. `mends` is the number of checkpoints that were written since then only to
-     * bring the reserve back to its full size (mend_reserve()). Used like `checkpointer`. */
+    /* For mend_reserve(), while the reserve is smaller than it should be: `most_held` is the
+     * largest size that it has reached in this time, and `mends` the number of checkpoints that
+     * were written since then only to bring the reserve back to its full size. Used like
+     * `checkpointer`. */
     int mends;
     uint64_t most_held;
     uint64_t saved_runs;  /* rp_runs_info.changes of RUNS; used like `checkpointer` */
@@ -116,8 +116,9 @@ struct rp_durable {
     size_t listener_count RP_GUARDED_BY(listeners_mu);
 };
 
-/* For tests: as rp_durable_open(), but on the given files and with the given tuning. The files
- * are borrowed and must outlive every chunk of the store. */
+/* For tests: both functions do the same as rp_durable_open(), but on the given files, and the
+ * second with the given tuning. The files are borrowed and must outlive every chunk of the
+ * store. */
 RP_NODISCARD rp_status rp_durable_open_on(rp_files *files, const rp_durable_options *options,
                                           rp_store *store, rp_durable **out, rp_error *err);
 RP_NODISCARD rp_status rp_durable_open_tuned(rp_files *files, const rp_durable_options *options,
@@ -150,28 +151,28 @@ void rp_durable_save_runs(rp_durable *d);
 /* Returns an upper bound of the bytes of records of the largest possible checkpoint, which is
  * one with every block of every table. Any thread may call this function. */
 uint64_t rp_durable_largest(const rp_durable *d);
-/* Returns the part of rp_durable_largest() for rollouts. */
+/* Returns the part of rp_durable_largest() that is for rollouts. */
 uint64_t rp_durable_largest_rollouts(const rp_durable *d);
-/* An rp_reserve_wanted(); `ctx` is the rp_durable. */
+/* An rp_reserve_wanted (disk/journal_space.h) whose `ctx` is the rp_durable. */
 uint64_t rp_durable_reserve_wanted(void *ctx, uint64_t *held);
 /* Returns how many bytes of the reserve's fixed part must stay free when a checkpoint writes
  * new chunks (disk/reserve.h, invariant R3). */
 uint64_t rp_durable_spare(const rp_durable *d);
-/* Returns the size that the reserve must have on a full disk before the journal gets any space:
- * enough for the next checkpoint. Any thread may call this function. */
+/* On a full disk, the reserve gets free space before the journal does, until it is large enough
+ * for the next checkpoint. Returns this size. Any thread may call this function. */
 uint64_t rp_durable_least_reserve(const rp_durable *d);
 /* Counts the bytes that the tables add to a checkpoint, and creates the reserve or changes its
  * size. Returns a status of rp_reserve_keep(). */
 rp_status rp_durable_keep_reserve(rp_durable *d);
-/* Checks the reserve and the free space of the disk. If both together have less than
- * rp_durable_least_reserve(), reports trouble; otherwise reports the end of this trouble.
- * Returns false if both together have less than the full size of the reserve. */
+/* Adds up the bytes of the reserve and the free space of the disk. If the sum is less than
+ * rp_durable_least_reserve(), reports trouble; otherwise reports the end of the trouble.
+ * Returns false if the sum is less than the full size of the reserve. */
 bool rp_durable_check_reserve(rp_durable *d) RP_EXCLUDES(d->mu);
-/* Tests whether there is disk space for a table with these options. Returns RP_NO_RESOURCE if
- * the reserve could not grow for the table. `ctx` is the rp_durable. */
+/* Called before a table with these options is created. Returns RP_NO_RESOURCE if the disk has
+ * no space to enlarge the reserve for the table. `ctx` is the rp_durable. */
 RP_NODISCARD rp_status rp_durable_admit_table(void *ctx, const rp_table_options *options,
                                               rp_error *err);
-/* Adds the share of a new table to created_bytes. `ctx` is the rp_durable. */
+/* Adds the bytes of a new table to created_bytes. `ctx` is the rp_durable. */
 void rp_durable_count_table(void *ctx, const rp_table_options *options);
 
 /* Redoes the changes of the journal after r->lsn, and advances r->lsn. */

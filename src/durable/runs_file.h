@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the file RUNS of a data directory, which has the training runs. runs_file.c defines its
- * format. */
+/* Reads the file RUNS of a data directory, which has the training runs (runs/runs.h).
+ * runs_file.c defines its format. */
 #ifndef RP_DURABLE_RUNS_FILE_H
 #define RP_DURABLE_RUNS_FILE_H
 
@@ -8,9 +8,10 @@
 #include "runs/runs.h"
 
 typedef struct rp_runs_found {
-    uint64_t records;  /* number of good records, from the first on */
+    uint64_t records;  /* number of good records from the first on */
     uint64_t end;      /* offset in the file of the first byte after them */
-    bool has_left_out; /* `runs` had no room for at least one run of the file */
+    bool has_left_out; /* at least one run of the file was left out, since there was no room for
+                          it */
 } rp_runs_found;
 
 /* Adds the runs of the file to `runs`. Leaves out a run if `runs` has no room for it, or

@@ -10,14 +10,14 @@
 enum {
     RP_ADDRESS_HOST_BYTES = 254,
     RP_ADDRESS_ENDPOINTS = 16, /* of a name, only the first 16 addresses are used */
-    RP_ADDRESS_LIST_MAX = 1024 /* a client has at most this many shards */
+    RP_ADDRESS_LIST_MAX = 1024 /* a client has at most this many shards (servers) */
 };
 
 /* The address of one server. */
 typedef struct rp_address {
     bool is_unix;
-    char host[RP_ADDRESS_HOST_BYTES]; /* a host name, a numeric address without brackets, or a
-                                         path */
+    char host[RP_ADDRESS_HOST_BYTES]; /* a host name, a numeric address without brackets, or the
+                                         path of a Unix socket */
     uint16_t port;
 } rp_address;
 
@@ -45,7 +45,8 @@ RP_NODISCARD rp_status rp_address_resolve(const rp_address *address, rp_endpoint
                                           rp_error *err);
 
 typedef struct rp_shard_address {
-    char *text; /* as given; for an address found for a "dns:" name: "address:port" */
+    char *text; /* as in the list; for an address that a lookup of a "dns:" name has found:
+                   "address:port" */
     rp_address address;
     char name[RP_ADDRESS_HOST_BYTES]; /* name that the server's certificate must have */
 } rp_shard_address;

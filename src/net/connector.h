@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connects a socket to an address without blocking. A host name is looked up on a separate
- * thread; then its addresses are tried one after the other.
+ * thread. Then the addresses of the name are tried in turn.
  *
  * Only the loop's thread may call these functions. */
 #ifndef RP_NET_CONNECTOR_H
@@ -11,8 +11,8 @@
 
 typedef struct rp_lookup rp_lookup;
 
-/* A connector. The owner embeds it in another struct, zero-initialises it and sets the first
- * three fields. */
+/* A connector makes one attempt at a time to connect. The owner embeds it in another struct,
+ * zero-initialises it and sets the first three fields. */
 typedef struct rp_connector rp_connector;
 struct rp_connector {
     rp_loop *loop;
@@ -23,7 +23,8 @@ struct rp_connector {
     void (*on_done)(rp_connector *connector, int fd, const char *why);
     /* private */
     enum { RP_CONNECTOR_IDLE, RP_CONNECTOR_BEGIN, RP_CONNECTOR_LOOKUP, RP_CONNECTOR_TRY } phase;
-    rp_lookup *lookup; /* can outlive an attempt; the next attempt waits until it has ended */
+    rp_lookup *lookup; /* can outlive an attempt; the next attempt waits until the lookup has
+                          ended */
     rp_endpoints endpoints;
     size_t next;    /* index of the next endpoint to try */
     rp_watch watch; /* watch.fd is the socket that is being connected; -1: none */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes file descriptors to another process over Unix sockets. No call blocks. */
+/* Passes file descriptors to another process over Unix sockets. No function blocks. */
 #ifndef RP_NET_FD_PASS_H
 #define RP_NET_FD_PASS_H
 
@@ -7,8 +7,8 @@
 
 bool rp_fd_is_unix_socket(int socket);
 
-/* Sends a message with a descriptor. The receiver gets a copy of the descriptor. Returns false
- * if the message was not sent completely. */
+/* Sends `size` bytes together with the descriptor `fd`. The receiver gets a copy of the
+ * descriptor. Returns false if not all bytes were sent. */
 bool rp_fd_send(int socket, const void *data, size_t size, int fd);
 
 /* Receives up to `size` bytes, and at most one descriptor. `*fd` receives the descriptor, or -1

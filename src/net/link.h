@@ -2,10 +2,10 @@
 /* A link: a connected socket, plain or under TLS, that never blocks.
  *
  * Both kinds have the same functions. After RP_LINK_AGAIN the caller must wait until the
- * descriptor is ready for `read_waits` (after a write: for `write_waits`), and call again.
- * Under TLS, a write sometimes has to wait until the descriptor is readable, and a read until
- * it is writable. The owner may move an rp_link in memory. Only one thread at a time may use a
- * link. No function raises SIGPIPE. */
+ * descriptor is ready for `read_waits` (after a write: for `write_waits`), and then repeat the
+ * read or write. Under TLS, a write sometimes has to wait until the descriptor is readable, and
+ * a read until it is writable. The owner may move an rp_link in memory. Only one thread at a
+ * time may use a link. No function raises SIGPIPE. */
 #ifndef RP_NET_LINK_H
 #define RP_NET_LINK_H
 
@@ -21,13 +21,13 @@ typedef struct rp_link {
      * event for which the handshake waits. */
     uint32_t read_waits, write_waits;
     bool secured; /* a TLS handshake has succeeded */
-    bool broken;  /* private: a call has returned RP_LINK_BROKEN, and all later calls return it
-                     too */
+    bool broken;  /* private: a function has returned RP_LINK_BROKEN, so all later reads and
+                     writes return it */
     unsigned long tls_error; /* private: error code of OpenSSL */
     /* TLS only: the number of received records without data, see rp_tls_idle_records(). The
-     * peer can send such records at almost no cost, but they take work to process. So the owner
-     * should count these records as abuse by the peer. After RP_LINK_MOST_IDLE of them the link
-     * is broken. */
+     * peer can send records without data at almost no cost, but they take work to process. So
+     * the owner should count these records as abuse by the peer. After RP_LINK_MOST_IDLE of
+     * them the link is broken. */
     uint64_t idle_records;
 } rp_link;
 
@@ -93,12 +93,13 @@ rp_link_result rp_link_read(rp_link *link, const struct iovec *parts, int part_c
 /* Returns true if TLS has read bytes from the descriptor that no rp_link_read() has returned.
  * The descriptor does not become readable for these bytes. So after a read that has filled all
  * of its parts, the caller must call rp_link_read() again. This is not necessary if the parts
- * have room for at least RP_LINK_ROOM bytes: such a read leaves no bytes in TLS. */
+ * have room for at least RP_LINK_ROOM bytes: a read with so much room leaves no bytes in TLS.
+ */
 enum { RP_LINK_ROOM = 64 << 10 };
 bool rp_link_has_pending(const rp_link *link);
 /* Returns the number of bytes that have arrived from the peer and that no read has returned.
- * Under TLS this is an estimate: RP_LINK_ROOM if TLS has read some of them, otherwise the
- * number of encrypted bytes in the socket. */
+ * Under TLS the result is an estimate: RP_LINK_ROOM if TLS has read some of these bytes,
+ * otherwise the number of encrypted bytes in the socket. */
 size_t rp_link_waiting(const rp_link *link);
 
 /* Writes as many bytes as possible. `*moved` receives the number of bytes written; it is 0 if
@@ -110,15 +111,15 @@ size_t rp_link_waiting(const rp_link *link);
 rp_link_result rp_link_write(rp_link *link, const struct iovec *parts, int part_count,
                              bool more, size_t *moved);
 
-/* Copies up to `size` of the next bytes without removing them from the input. Plain links
- * only. */
+/* Copies up to `size` of the next bytes without removing them from the input. `*moved` receives
+ * the number of bytes copied. Plain links only. */
 rp_link_result rp_link_peek(rp_link *link, void *data, size_t size, size_t *moved);
 
 /* Blocks until the descriptor `fd` of a plain link is readable or its connection has ended, but
  * at most for `wait_ns`, which must be less than a second. Returns false if neither has
  * happened. */
 bool rp_link_await(int fd, int64_t wait_ns);
-/* As rp_link_await(), but does not block. */
+/* Returns whether rp_link_await() would return true now. Does not block. */
 bool rp_link_is_readable(int fd);
 
 /* Tells the peer that no more bytes follow (close_notify, shutdown). */

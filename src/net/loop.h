@@ -52,7 +52,8 @@ struct rp_watch {
 /* Starts watching watch->fd for `events`. Errors: RP_NO_RESOURCE, RP_INVALID (the descriptor
  * cannot be watched, or is already watched). */
 RP_NODISCARD rp_status rp_loop_watch(rp_loop *loop, rp_watch *watch, uint32_t events);
-/* Changes the events to report. If they are the same, makes no system call. Cannot fail. */
+/* Changes the events to report to `events`. If `events` does not differ from watch->events,
+ * makes no system call. Cannot fail. */
 void rp_loop_change(rp_loop *loop, rp_watch *watch, uint32_t events);
 /* Stops watching. The caller must do this before it closes the descriptor. on_ready is not
  * called afterwards, not even for events that this turn has already received. */
@@ -66,7 +67,7 @@ struct rp_timer {
     size_t place;   /* private: index in the heap; 0: not armed */
     /* Must be set for timers of which thousands can be due at once, such as the deadlines of
      * RPCs. One turn calls some hundreds of the bulk timers that are due, in the order of their
-     * times; later turns call the others. Must not be changed while the timer is armed. */
+     * times; the next turns call the rest. Must not be changed while the timer is armed. */
     bool is_bulk;
 };
 
@@ -108,12 +109,12 @@ void rp_loop_end_turn(rp_loop *loop);
 
 /* After a turn in which a descriptor was ready, makes the loop poll its descriptors for up to
  * `poll_ns` before it sleeps. After some polls in a row that found nothing, the loop polls only
- * now and then, until a poll finds something (util/polling.h). Must be called before the loop
- * runs. The loop must not be shared (rp_loop_share()). */
+ * now and then, until a poll finds something (util/polling.h). rp_loop_set_poll() must be
+ * called before the loop runs, and not for a loop with rp_loop_share(). */
 void rp_loop_set_poll(rp_loop *loop, int64_t poll_ns);
 
 /* Sets a function that is called at the end of every turn, after all callbacks and before the
- * loop sleeps. For example, it flushes batched output. */
+ * loop sleeps. For example, the function can write batched output. */
 void rp_loop_set_turn_end(rp_loop *loop, void (*on_turn_end)(void *user), void *user);
 
 #endif

@@ -25,14 +25,15 @@ RP_NODISCARD rp_status rp_tls_new(const rp_allocator *alloc, const rp_tls_files 
 
 /* The files of a client; each may be NULL. */
 typedef struct rp_tls_client_files {
-    const char *ca;          /* PEM file with trusted authorities; NULL: those of the system */
+    const char *ca;          /* PEM file with trusted authorities; NULL: the authorities that
+                                the system trusts */
     const char *certificate; /* PEM file with the client's certificate chain; needs `key` */
     const char *key;
 } rp_tls_client_files;
 
-/* As rp_tls_new(), but for a client: its sessions take the client's part in the handshake. They
- * accept only a server whose certificate is valid for the name that was passed to
- * rp_link_expect(). */
+/* As rp_tls_new(), but for a client: the sessions of this rp_tls take the client's part in the
+ * handshake. They accept only a server whose certificate is valid for the name that was passed
+ * to rp_link_expect(). */
 RP_NODISCARD rp_status rp_tls_new_client(const rp_allocator *alloc,
                                          const rp_tls_client_files *files, rp_tls **out,
                                          rp_error *err);
@@ -46,8 +47,9 @@ struct ssl_st;
 struct ssl_st *rp_tls_new_session(rp_tls *tls, int fd);
 void rp_tls_free_session(struct ssl_st *ssl); /* NULL is fine */
 
-/* Sets whether, after the next write, a further write will follow at once. If so, the system
- * may hold back the bytes of the next write and send them with the further bytes. */
+/* Says whether the caller will write again immediately after the next write. If `more` is true,
+ * the system is allowed to hold back the bytes of the next write, and to send them together
+ * with the bytes of the write after it. */
 void rp_tls_set_more(struct ssl_st *ssl, bool more);
 
 /* rp_tls_set_allowance() sets the allowance, the number of bytes that the session may still
@@ -57,8 +59,8 @@ void rp_tls_set_more(struct ssl_st *ssl, bool more);
 void rp_tls_set_allowance(struct ssl_st *ssl, size_t bytes);
 void rp_tls_add_allowance(struct ssl_st *ssl, size_t bytes);
 
-/* Starts to count records without application data. From now on, each such record also sets the
- * allowance to 0. */
+/* Starts to count records without application data. From now on, each record without
+ * application data also sets the allowance to 0. */
 void rp_tls_count_idle(struct ssl_st *ssl);
 /* Returns the count that rp_tls_count_idle() has started. Each record without application data
  * adds 1, and each handshake message in the record adds another 1. A record without application

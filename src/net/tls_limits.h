@@ -8,7 +8,7 @@
  * OpenSSL decodes the key of each certificate before it verifies any signature; for an elliptic
  * curve with explicit parameters this takes up to half a second.
  *
- * The functions depend only on the bytes that they are given. */
+ * The results of the functions depend only on their arguments. */
 #ifndef RP_NET_TLS_LIMITS_H
 #define RP_NET_TLS_LIMITS_H
 
@@ -17,14 +17,15 @@
 #include <stdint.h>
 
 enum {
-    RP_TLS_HELLO_BYTES = 16 << 10, /* bytes of a ClientHello */
-    RP_TLS_CHAIN_BYTES = 16 << 10, /* bytes of a certificate chain */
+    RP_TLS_HELLO_BYTES = 16 << 10, /* the most bytes of a ClientHello */
+    RP_TLS_CHAIN_BYTES = 16 << 10, /* the most bytes of a certificate chain */
     RP_TLS_CHAIN_CERTIFICATES = 10,
     RP_TLS_RSA_BITS = 8192,
     RP_TLS_RSA_EXPONENT_BYTES = 8,
 };
 
-/* The state of a scan of the bytes that a client sends. Zero-initialise it. */
+/* The state of a scan of the bytes that a client sends. TLS records carry the handshake
+ * messages. Zero-initialise it. */
 typedef struct rp_tls_hello_scan {
     uint8_t record[5];   /* the header of the record */
     uint8_t message[4];  /* the header of the message */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A binary heap, a queue with priorities. Its nodes are embedded in other objects. Nodes are
- * ordered by (key, tie), smallest first. A node stores its index in the heap, so any node can
- * be removed. Not thread-safe.
+/* A binary heap, with which rollout buffers order their groups and leases. Its nodes are
+ * embedded in other objects. Nodes are ordered by (key, tie), smallest first. A node stores its
+ * index in the heap, so any node can be removed. Not thread-safe.
  *
  * Invariants:
  *   H1  nodes[i]->at is i + 1; `at` of a node in no heap is 0;
@@ -24,7 +24,8 @@ typedef struct rp_rollout_heap {
 
 void rp_rollout_heap_deinit(rp_rollout_heap *heap, const rp_allocator *alloc);
 
-/* Makes room for `count` nodes in all. Returns false and changes nothing if memory runs out. */
+/* Makes room for `count` nodes, including those in the heap. Returns false and changes nothing
+ * if memory runs out. */
 bool rp_rollout_heap_reserve(rp_rollout_heap *heap, const rp_allocator *alloc, size_t count);
 
 /* Adds a node. The node must be in no heap, and the heap must have room. */

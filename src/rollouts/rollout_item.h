@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The items of rollout buffers, their columns (named tensors), and the names of groups, in
- * memory. All three are immutable and have reference counts, so a reader that holds the
- * buffer's lock acquires references and copies nothing. To add columns to an item, the buffer
- * replaces it with a new item, which shares the old columns. */
+ * memory. Items, columns and names are immutable and have reference counts, so a reader that
+ * holds the buffer's lock acquires references and copies nothing. To add columns to an item,
+ * the buffer replaces the item with a new item, which shares the columns of the replaced
+ * one. */
 #ifndef RP_ROLLOUTS_ROLLOUT_ITEM_H
 #define RP_ROLLOUTS_ROLLOUT_ITEM_H
 
@@ -59,9 +60,10 @@ static inline bool rp_rollout_equal(rp_string a, rp_string b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-/* Makes an item that borrows the names and data of its columns, which must have been checked.
- * rp_rollout_stored_measure() accepts this item; rp_rollout_stored_join() only after
- * rp_rollout_stored_copy(). Returns NULL if memory runs out. */
+/* Makes an item that borrows the names and data of its columns. The columns must have passed
+ * rp_rollout_check_columns(). Before rp_rollout_stored_copy(), the item may be passed to
+ * rp_rollout_stored_measure() but not to rp_rollout_stored_join(). Returns NULL if memory runs
+ * out. */
 rp_rollout_stored *rp_rollout_stored_borrow(const rp_allocator *alloc,
                                             const rp_rollout_column *columns, size_t count,
                                             int64_t first_version, int64_t last_version);
@@ -75,22 +77,22 @@ rp_rollout_stored *rp_rollout_stored_new(const rp_allocator *alloc,
                                          int64_t first_version, int64_t last_version);
 void rp_rollout_stored_unref(rp_rollout_stored *item); /* NULL is fine */
 
-/* How the columns of an item `more` are added to an item. The joined item is the result. */
+/* How the columns of an item `more` are added to an item `item`. The result is called the
+ * joined item. */
 typedef struct rp_rollout_join {
-    bool versions; /* extend the item's range of versions by that of `more` */
+    bool versions; /* extend the range of versions of `item` by the range of `more` */
     bool replace;  /* replace columns whose values differ */
     /* rp_rollout_stored_measure() sets these: */
-    bool is_new;      /* the joined item differs from the item */
+    bool is_new;      /* the joined item differs from `item` */
     uint64_t bytes;   /* the bytes that rp_rollout_info.bytes counts for the joined item */
     size_t columns;   /* number of columns of the joined item */
     rp_string column; /* if the function returns RP_EXISTS: the column with other values */
     int64_t first_version, last_version; /* of the joined item */
 } rp_rollout_join;
 
-/* Computes the size of the joined item and the other results in `join`, and checks the joined
- * item's limits. `more` may be an item of rp_rollout_stored_borrow(). Returns RP_EXISTS if
- * `item` has a column of the same name with other values, or RP_INVALID if the joined item
- * would have too many columns or bytes. */
+/* Computes the results in `join`, and checks the limits of the joined item. `more` may be an
+ * item of rp_rollout_stored_borrow(). Returns RP_EXISTS if `item` has a column of the same name
+ * with other values, or RP_INVALID if the joined item would have too many columns or bytes. */
 RP_NODISCARD rp_status rp_rollout_stored_measure(const rp_rollout_stored *item,
                                                  const rp_rollout_stored *more,
                                                  rp_rollout_join *join);

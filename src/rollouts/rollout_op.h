@@ -8,9 +8,10 @@
  * listed in rollout_op_wire.c.
  *
  * A producer reserves a group (a number of items) for a time before it puts the items. A
- * consumer draws groups, which are then leased to it until it acknowledges or releases them, or
- * the time of the lease is over. A group is complete when it has all its items. A group is
- * stale when its items come from a version of the policy that is too old. */
+ * consumer draws groups. A lease then gives the consumer the drawn groups for a limited time:
+ * until it acknowledges or releases them, or the lease expires. A group is complete when it has
+ * all its items. The version is the number of the current policy (the model that is trained); a
+ * group is stale when its items were made with too old a version. */
 #ifndef RP_ROLLOUTS_ROLLOUT_OP_H
 #define RP_ROLLOUTS_ROLLOUT_OP_H
 
@@ -21,28 +22,29 @@
 /* The numbers are part of the encoding. "May wait" means that the operation possibly has to
  * wait for room or for a newer version. */
 typedef enum rp_rollout_op_kind {
-    /* Reserves a group until now_ns + ttl_ns. Each put into the group starts this time again.
-     * The reservation ends when the group is complete. If a group with this name was removed
-     * before, a new group begins under the name. If the group has a reservation already, the
-     * time starts again and the outcome is RP_ROLLOUT_REPEATED. A group that has some items but
-     * no reservation gets one, so that the group can expire. Returns RP_EXISTS if the group is
-     * complete. May wait. */
+    /* Reserves a group until now_ns + ttl_ns. Each put into the group restarts this time. The
+     * reservation ends when the group is complete. If an earlier group with this name was
+     * removed, a new group begins under the name. If the group has a reservation already, the
+     * operation restarts its time and the outcome is RP_ROLLOUT_REPEATED. A group that has some
+     * items but no reservation gets one, so that the group can expire. Returns RP_EXISTS if the
+     * group is complete. May wait. */
     RP_ROLLOUT_RESERVE = 1,
     /* Removes a group with its items: a reserved or partial group that no producer will
-     * complete, or a complete group that no consumer will draw. If the group was removed
-     * before, the outcome is RP_ROLLOUT_GONE. Returns RP_NOT_FOUND, or RP_PRECONDITION if the
-     * group is leased. */
+     * complete, or a complete group that no consumer will draw. If an earlier operation has
+     * removed the group, the outcome is RP_ROLLOUT_GONE. Returns RP_NOT_FOUND, or
+     * RP_PRECONDITION if the group is leased. */
     RP_ROLLOUT_ABORT = 2,
     /* Puts the item `index` into a group, which begins if it does not exist. If the item
-     * exists, adds the columns that it lacks, and extends its range of versions. If that
-     * changes nothing, the outcome is RP_ROLLOUT_REPEATED. The outcome is RP_ROLLOUT_GONE if
-     * the group was removed before, or if this operation drops it because the item is too
-     * stale. Returns RP_EXISTS if a column exists with other values, or RP_INVALID if the group
-     * would exceed RP_ROLLOUT_GROUP_BYTES. May wait. */
+     * exists, adds the columns that it lacks, and extends its range of versions. If the item
+     * does not change, the outcome is RP_ROLLOUT_REPEATED. The outcome is RP_ROLLOUT_GONE in
+     * two cases: the group was removed earlier, or this operation drops the group because the
+     * item is stale. Returns RP_EXISTS if a column exists with other values, or RP_INVALID if
+     * the group would exceed RP_ROLLOUT_GROUP_BYTES. May wait. */
     RP_ROLLOUT_PUT = 3,
-    /* Adds columns to an item. With `replace`, replaces existing columns; readers that have
-     * drawn an old column keep it. The outcomes, RP_EXISTS and RP_INVALID have the same meaning
-     * as for a put. Returns RP_NOT_FOUND if there is no such group or item. May wait. */
+    /* Adds columns to an item. With `replace`, replaces existing columns; consumers that have
+     * drawn the item keep the replaced columns. The outcomes, RP_EXISTS and RP_INVALID have the
+     * same meaning as for a put. Returns RP_NOT_FOUND if there is no such group or item. May
+     * wait. */
     RP_ROLLOUT_UPDATE = 4,
     /* Sets the version and drops the groups that become stale, at most RP_ROLLOUT_STEP of them.
      * result.goes_on says if more are left. If the version is not above the current one,
@@ -53,12 +55,12 @@ typedef enum rp_rollout_op_kind {
      * counts the rows of that column in all its items, and stops before this number would
      * exceed `tokens`.
      *
-     * Waits until min_groups groups are ready. Nevertheless, `tokens` can limit the draw to
-     * fewer groups.
+     * Waits until min_groups groups are ready. Even then, `tokens` can limit the draw to fewer
+     * than min_groups groups.
      *
-     * The number of the lease is greater than all earlier ones, and at least now_ns / 1000. The
-     * second bound avoids numbers that a dropped buffer of the same name has used, or a draw
-     * that a crash has lost.
+     * The number of the lease is greater than the numbers of all earlier leases, and at least
+     * now_ns / 1000. The bound by time avoids two kinds of used numbers: those of a dropped
+     * buffer with the same name, and those of draws whose log records a crash has lost.
      *
      * Returns RP_NOT_FOUND if there is no such consumer, or if an item of the next group has no
      * such column. Returns RP_PRECONDITION if the next group alone has more than `tokens`
@@ -77,9 +79,8 @@ typedef enum rp_rollout_op_kind {
     /* First drops the stale groups that an advance has left, oldest version first. Then removes
      * the groups whose reservation is over, earliest end first. Then ends the leases whose time
      * is over, earliest end first. No other operation expires reservations and leases. Stops
-     * when RP_ROLLOUT_STEP groups have changed, where the groups of an ended lease count as
-     * changed. Since a lease ends with all its groups, the number can exceed
-     * RP_ROLLOUT_STEP. */
+     * when at least RP_ROLLOUT_STEP groups were removed or lost their lease. A lease ends for
+     * all its groups at once, so the number can exceed RP_ROLLOUT_STEP. */
     RP_ROLLOUT_EXPIRE = 10,
     /* Stores `data`, such as the position of a data loader, under the name `cursor`. If `data`
      * is empty, removes the cursor. Returns RP_NO_RESOURCE if RP_ROLLOUT_CURSORS other cursors
@@ -104,8 +105,9 @@ enum {
 typedef struct rp_rollout_op {
     rp_rollout_op_kind kind;
     /* The time by the clock of the caller, >= 0. Callers must use the wall clock, because times
-     * must remain valid after a restart. The clock may be set back: each operation uses its own
-     * time, and reservations and leases keep the ends that were computed when they began. */
+     * must remain valid after a restart. Setting the clock back does no harm: each operation
+     * uses only its own time, and the end of a reservation or lease is computed when it begins
+     * or is renewed. */
     int64_t now_ns;
     int64_t ttl_ns;  /* reserve, draw, renew: time to live, 1 to RP_ROLLOUT_MOST_TTL_NS */
     rp_string group; /* reserve, abort, put, update */
@@ -126,10 +128,11 @@ typedef struct rp_rollout_op {
     rp_string cursor;    /* set cursor: its name */
     rp_bytes data;       /* set cursor: at most RP_ROLLOUT_CURSOR_BYTES. Borrowed */
     const rp_rollout_options *options; /* configure. Borrowed */
-    /* The last two fields are neither encoded nor checked. waited_ns: how long the caller has
-     * waited in earlier calls. parked: the entry of this operation in the list of waiting
-     * operations (rollouts.h), or NULL. If it is not NULL and the operation has to wait for a
-     * limit, no error text is written; rp_rollouts_why() writes it. */
+    /* The last two fields are neither encoded nor checked. waited_ns: how long earlier calls
+     * with this operation have waited. parked: the entry of this operation in the list of
+     * waiting operations (rp_rollouts_park() in rollouts.h), or NULL. If `parked` is not NULL
+     * and the operation has to wait for a limit, no error text is written; rp_rollouts_why()
+     * can write it later. */
     int64_t waited_ns;
     struct rp_rollout_parked *parked;
 } rp_rollout_op;
@@ -137,8 +140,8 @@ typedef struct rp_rollout_op {
 /* Returns the name of a kind, such as "put", or "unknown". The text is static. */
 const char *rp_rollout_op_name(rp_rollout_op_kind kind);
 
-/* Checks the fields that the kind uses, and their bounds, as far as this does not depend on the
- * state of the buffer. rp_rollouts_apply() makes the same checks. Errors: RP_INVALID. */
+/* Checks the fields that the kind uses against the bounds that do not depend on the state of
+ * the buffer. rp_rollouts_apply() makes the same checks. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_rollout_op_check(const rp_rollout_op *op, rp_error *err);
 
 /* Checks options as rp_rollout_op_check() does. Errors: RP_INVALID. */
@@ -156,7 +159,8 @@ RP_NODISCARD rp_status rp_rollout_op_read(const rp_allocator *alloc, const uint8
                                           size_t size, rp_rollout_op *op, rp_error *err);
 void rp_rollout_op_deinit(rp_rollout_op *op, const rp_allocator *alloc);
 
-/* Encode and decode columns and options as the fields of a submessage, for other messages. */
+/* Encode and decode columns and options. The encoding is the fields of a submessage, which
+ * other messages contain. */
 void rp_rollout_column_write(rp_buf *out, const rp_rollout_column *column);
 RP_NODISCARD rp_status rp_rollout_column_read(const uint8_t *data, size_t size,
                                               rp_rollout_column *column, rp_error *err);

@@ -18,8 +18,8 @@ RP_NODISCARD rp_status rp_rollout_check_name(rp_string name, const char *what, r
  * empty name that needs no columns. Returns NULL if memory runs out. */
 rp_rollout_options *rp_rollout_options_copy(const rp_allocator *alloc,
                                             const rp_rollout_options *options);
-/* Returns true if rp_rollout_options_copy(b) would have the same consumers as `a`, in the same
- * order. `a` must be a result of rp_rollout_options_copy(). */
+/* Returns true if a copy of `b` (rp_rollout_options_copy()) would have the same consumers as
+ * `a`, in the same order. `a` must itself be such a copy. */
 bool rp_rollout_consumers_equal(const rp_rollout_options *a, const rp_rollout_options *b);
 
 /* Checks the columns of an item: their number, each column, the sum of their bytes, and that no

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A set of rollout buffers (rollouts.h), which are found by name. Each store has one set.
  *
- * The sum of max_bytes of all buffers is at most `most_bytes` of the set. The set checks this
- * when a buffer is created or its options change. So an operation on the groups of a buffer
- * depends only on max_bytes of this buffer, not on the bytes in other buffers. During recovery,
- * while logged operations are executed again, most_bytes is UINT64_MAX, so that the set accepts
- * every one of them.
+ * Each buffer has a bound on its bytes, the option max_bytes. The sum of max_bytes of all
+ * buffers is at most `most_bytes` of the set. The set checks the sum when a buffer is created
+ * or its options change. So an operation on the groups of a buffer depends only on max_bytes of
+ * this buffer, not on the bytes in other buffers. During recovery, while logged operations are
+ * executed again, most_bytes is UINT64_MAX, so that the set accepts all of them.
  *
  * Any thread may make any call unless a comment says otherwise. One lock (rank
  * RP_RANK_ROLLOUT_SET) guards the list. */
@@ -37,8 +37,9 @@ uint64_t rp_rollout_set_default_bytes(uint64_t bytes);
 void rp_rollout_set_set_most_bytes(rp_rollout_set *set, uint64_t most_bytes);
 uint64_t rp_rollout_set_most_bytes(rp_rollout_set *set);
 
-/* Returns an upper bound on the bytes of the images of all buffers (rollouts_image.h),
- * including 64 bytes of overhead for each item. Takes no lock. */
+/* Returns an upper bound on the bytes of the images of all buffers. An image is the serialised
+ * state of a buffer (rollouts_image.h). The bound includes 64 bytes of overhead for each item.
+ * Takes no lock. */
 uint64_t rp_rollout_set_image_bytes(rp_rollout_set *set);
 
 /* Sets the log of all buffers, which is borrowed; NULL means no log. Must be called after

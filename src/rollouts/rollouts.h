@@ -2,17 +2,17 @@
 /* A rollout buffer (reprise/rollouts.h), struct rp_rollouts: a deterministic state machine that
  * holds groups of items.
  *
- * rp_rollouts_apply() executes an operation (rollout_op.h). Only operations change the state.
- * Therefore a journal can log the operations that have changed the state. If they are executed
- * again on an image of an earlier state (rollouts_image.h), they produce the same state. An
+ * rp_rollouts_apply() executes an operation (rollout_op.h). Only operations change the state,
+ * and a journal logs the operations that have changed it. To restore the state, recovery loads
+ * an image of an earlier state (rollouts_image.h) and executes the logged operations again. An
  * operation that fails or has to wait changes nothing.
  *
  * Long operations are divided into steps. A step holds the lock and drops at most
- * RP_ROLLOUT_STEP groups. If an advance of the version makes more than RP_ROLLOUT_STEP groups
- * stale, the step of the advance drops the first of them, and RP_ROLLOUT_EXPIRE operations drop
- * the others. Until all stale groups are dropped, an operation that could see a stale group
- * waits. Operations on leases and cursors do not wait for this. The functions below execute
- * these steps and release the lock between them.
+ * RP_ROLLOUT_STEP groups (rollout_op.h defines stale groups, leases and reservations). If an
+ * advance of the version makes more than RP_ROLLOUT_STEP groups stale, the step of the advance
+ * drops some of them, and RP_ROLLOUT_EXPIRE operations drop the rest. Until all stale groups
+ * are dropped, operations wait, except advance, expire, and operations on existing leases and
+ * on cursors. The functions below execute the steps and release the lock between them.
  *
  * Buffers have reference counts. Any thread may make any call. Each buffer has one lock (rank
  * RP_RANK_ROLLOUTS), which is held for one step at a time. Columns are copied, encoded and
@@ -66,15 +66,17 @@ typedef struct rp_rollout_result {
     rp_rollout_outcome outcome;
     bool changed;  /* the state has changed, so a journal has to log the operation */
     bool releases; /* waiting operations can possibly proceed now */
-    /* Stale groups are left to drop. If the status is also RP_DEADLINE, the operation waits
-     * until they are dropped: the caller should apply RP_ROLLOUT_EXPIRE, or call
-     * rp_rollouts_apply_once() again. */
+    /* There are stale groups that must still be dropped. If the status is RP_DEADLINE as well,
+     * the operation can proceed only when they are dropped. To drop them, the caller should
+     * apply RP_ROLLOUT_EXPIRE, or call rp_rollouts_apply_once() again. */
     bool goes_on;
-    bool has_effect; /* rp_rollouts_apply_once() has executed the operation itself; only stale
-                        groups are left to drop */
-    uint64_t lsn;    /* LSN (log sequence number) of the operation, or of the last change if the
-                        operation has changed nothing. 0 without a log */
-    rp_rollout_fate fate; /* state of the group after a reserve, abort, put or update */
+    bool has_effect;      /* rp_rollouts_apply_once() has executed the operation itself; only
+                             stale groups possibly remain to be dropped */
+    uint64_t lsn;         /* LSN (log sequence number) of the operation's record in the log. If
+                             the operation has changed nothing: of the last change before it. 0
+                             without a log */
+    rp_rollout_fate fate; /* for a reserve, abort, put or update: state of the group
+                             afterwards */
     int64_t version;      /* the current version of the policy */
     /* If the status is RP_DEADLINE: why the operation would have to wait. */
     rp_rollout_waiting waiting;
@@ -118,26 +120,26 @@ rp_string rp_rollouts_name(const rp_rollouts *rollouts);
 
 /* Executes an operation in as many steps as necessary. Always writes `*result`. Returns
  * RP_DEADLINE if the operation would have to wait: result->waiting says why, and the error text
- * says what would let it proceed. Returns RP_CANCELLED if the buffer is closed, and
- * RP_NO_RESOURCE if memory runs out or if waiting would not help because the operation alone
- * exceeds a bound. Other errors: RP_INVALID, and the statuses that rp_rollout_op_kind lists for
+ * says what would let it proceed. Returns RP_CANCELLED if the buffer is closed. Returns
+ * RP_NO_RESOURCE if memory runs out, or if the operation alone exceeds a bound, so that waiting
+ * would not help. Other errors: RP_INVALID, and the statuses that rp_rollout_op_kind lists for
  * the kind of operation. */
 RP_NODISCARD rp_status rp_rollouts_apply(rp_rollouts *rollouts, const rp_rollout_op *op,
                                          rp_rollout_result *result, rp_error *err);
 
 enum { RP_ROLLOUT_STEPS = 2 }; /* the most steps of one rp_rollouts_apply_once() */
 
-/* Like rp_rollouts_apply(), but executes at most RP_ROLLOUT_STEPS steps that succeed. If stale
- * groups are left then, returns RP_DEADLINE with result->goes_on set, and the caller must call
- * again with the same operation and the same result. The caller must zero-initialise the result
- * before the first call. Once result->has_effect is set, the operation itself is done: further
- * calls only drop stale groups, fail only with RP_CANCELLED, and do not use the operation's
- * columns and options. */
+/* Like rp_rollouts_apply(), but ends after RP_ROLLOUT_STEPS successful steps. If stale groups
+ * are left then, returns RP_DEADLINE with result->goes_on set, and the caller must call the
+ * function again with the same operation and the same result. The caller must zero-initialise
+ * the result before the first call. Once result->has_effect is set, the operation itself is
+ * done. Further calls then only drop stale groups, fail only with RP_CANCELLED, and do not read
+ * the operation's columns and options. */
 RP_NODISCARD rp_status rp_rollouts_apply_once(rp_rollouts *rollouts, const rp_rollout_op *op,
                                               rp_rollout_result *result, rp_error *err);
 
-/* Executes one step: the operation itself, as it is logged, without further RP_ROLLOUT_EXPIRE
- * operations. Recovery uses this to execute logged operations again. Returns RP_DEADLINE with
+/* Executes one step: the operation itself, without further RP_ROLLOUT_EXPIRE operations.
+ * Recovery uses this function to execute logged operations again. Returns RP_DEADLINE with
  * result->goes_on set if stale groups must be dropped first. */
 RP_NODISCARD rp_status rp_rollouts_apply_step(rp_rollouts *rollouts, const rp_rollout_op *op,
                                               rp_rollout_result *result, rp_error *err);
@@ -147,16 +149,16 @@ RP_NODISCARD rp_status rp_rollouts_apply_step(rp_rollouts *rollouts, const rp_ro
  * plus the number of leases ended. */
 size_t rp_rollouts_expire(rp_rollouts *rollouts, int64_t now_ns);
 
-/* Like rp_rollouts_apply(), but waits if the operation has to wait. During the wait, applies
- * RP_ROLLOUT_EXPIRE whenever a lease or reservation expires. op->now_ns must be the time of the
- * call. Returns RP_DEADLINE if `wait` ends first, or RP_CANCELLED if `wait` is cancelled or the
- * buffer is closed. */
+/* Like rp_rollouts_apply(), but if the operation has to wait, blocks until it can proceed.
+ * During the wait, applies RP_ROLLOUT_EXPIRE whenever a lease or reservation expires.
+ * op->now_ns must be the time of the call. Returns RP_DEADLINE if the deadline of `wait` passes
+ * first, or RP_CANCELLED if `wait` is cancelled or the buffer is closed. */
 RP_NODISCARD rp_status rp_rollouts_apply_wait(rp_rollouts *rollouts, const rp_rollout_op *op,
                                               rp_wait wait, rp_rollout_result *result,
                                               rp_error *err);
 
-/* An operation that waits, as an entry of a list. The caller owns it and sets `client` and
- * `waiting`; the other fields are private. */
+/* The entry of a waiting operation in the buffer's list of waiting operations. The caller owns
+ * the entry and sets `client` and `waiting`; the other fields are private. */
 typedef struct rp_rollout_parked {
     struct rp_rollout_parked *prev, *next;
     bool is_draw;
@@ -178,8 +180,8 @@ void rp_rollouts_unpark(rp_rollouts *rollouts, rp_rollout_parked *parked);
 rp_status rp_rollouts_why(rp_rollouts *rollouts, const rp_rollout_parked *parked,
                           rp_error *err);
 /* Describes up to `capacity` waiting operations, with the draws last. Writes the ids of their
- * connections unless `clients` is NULL. The number of items wanted by a draw is its number of
- * groups times group_size. Returns the number of all waiting operations. */
+ * connections to `clients`, which may be NULL. A draw is described as waiting for its number of
+ * groups times group_size items. Returns the number of all waiting operations. */
 size_t rp_rollouts_waiting(rp_rollouts *rollouts, rp_waiting *out, uint64_t *clients,
                            size_t capacity);
 
@@ -193,9 +195,9 @@ rp_rollout_sides rp_rollouts_count_waiting(rp_rollouts *rollouts);
 /* Closes the buffer: operations that wait now and all later operations return RP_CANCELLED. */
 void rp_rollouts_close(rp_rollouts *rollouts);
 
-/* Returns the time at which RP_ROLLOUT_EXPIRE next has an effect. Returns 0 if stale groups are
- * left, since RP_ROLLOUT_EXPIRE then has an effect at once. Returns INT64_MAX if nothing can
- * expire. */
+/* Returns the earliest time at which an RP_ROLLOUT_EXPIRE has an effect. Returns 0 if stale
+ * groups are left, since RP_ROLLOUT_EXPIRE then has an effect at once. Returns INT64_MAX if
+ * nothing can expire. */
 int64_t rp_rollouts_next_expiry(rp_rollouts *rollouts);
 
 /* Writes the counts of the buffer. */

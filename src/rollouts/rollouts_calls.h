@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions that the files listed in rollouts_inside.h share. That header also explains the
- * structs. An entry is the name of a group, with the group or the reason of its removal. A turn
- * is the state of one group for one consumer: not ready, ready to draw, leased, or
- * acknowledged. A lease is the right of one consumer to use the groups that it drew, for a
- * limited time.
+/* The functions that the files of a rollout buffer share. rollouts_inside.h lists these files
+ * and explains the structs. An entry is the name of a group, with the group or the reason of
+ * its removal. A turn is the state of one group for one consumer: not ready, ready to draw,
+ * leased, or acknowledged. A lease is the right of one consumer to use the groups that it drew,
+ * for a limited time.
  *
  * The caller must hold the lock of the rollout buffer. Exceptions are functions that make or
  * free an object, and functions whose comments say so. Clang's thread-safety analysis cannot
@@ -23,9 +23,10 @@ rp_rollout_entry *rp_rollout_find(const rp_rollouts *r, rp_string name);
  * cannot fail. Returns false if memory runs out. */
 bool rp_rollout_reserve(rp_rollouts *r);
 
-/* Make an entry without a group, or a group without items; neither is in any list yet. Return
- * NULL if memory runs out. The free functions accept NULL. rp_rollout_group_cost() returns how
- * many bytes a group without items adds to rp_rollout_info.bytes. */
+/* rp_rollout_entry_new() makes an entry without a group, and rp_rollout_group_new() a group
+ * without items. The new object is in no list of the buffer. Both return NULL if memory runs
+ * out. The free functions accept NULL. rp_rollout_group_cost() returns how many bytes a group
+ * without items adds to rp_rollout_info.bytes. */
 rp_rollout_entry *rp_rollout_entry_new(const rp_rollouts *r, rp_string name);
 void rp_rollout_entry_free(rp_rollouts *r, rp_rollout_entry *entry);
 rp_rollout_group *rp_rollout_group_new(const rp_rollouts *r);
@@ -40,7 +41,7 @@ void rp_rollout_begin(rp_rollouts *r, rp_rollout_entry *entry, rp_rollout_group 
 /* Records that the group of an entry has been removed, and why. The buffer keeps at most
  * RP_ROLLOUT_REMEMBERED entries of removed groups: if there are more, it forgets the oldest. */
 void rp_rollout_retire(rp_rollout_work *w, rp_rollout_entry *entry, rp_rollout_fate fate);
-/* Undoes rp_rollout_retire(), before a new group begins under the name. */
+/* Undoes rp_rollout_retire(). Called before a new group begins under the name of the entry. */
 void rp_rollout_recall(rp_rollouts *r, rp_rollout_entry *entry);
 /* Removes a group. The group must not be leased. */
 void rp_rollout_remove(rp_rollout_work *w, rp_rollout_group *group, rp_rollout_fate fate);
@@ -50,8 +51,8 @@ void rp_rollout_remove(rp_rollout_work *w, rp_rollout_group *group, rp_rollout_f
 void rp_rollout_set_time(rp_rollouts *r, rp_rollout_group *group, int64_t ttl_ns,
                          int64_t until_ns);
 /* Sets an item of a group: adds a new item, or replaces an item by one with more columns. Takes
- * the caller's reference to `item`. Returns the old item, which the caller must release, or
- * NULL if there was none. */
+ * ownership of the caller's reference to `item`. Returns the replaced item, which the caller
+ * must release, or NULL if there was none. */
 rp_rollout_stored *rp_rollout_set_item(rp_rollouts *r, rp_rollout_group *group, uint32_t index,
                                        rp_rollout_stored *item);
 /* Adds the group to the queue of each consumer for which the group has just become ready: the
@@ -66,21 +67,22 @@ void rp_rollout_reorder(rp_rollouts *r);
 void rp_rollout_lease_begins(rp_rollouts *r, rp_rollout_group *group);
 void rp_rollout_lease_ends(rp_rollouts *r, rp_rollout_group *group);
 
-/* rp_rollout_state() returns the state of a group, one of the fates of groups that are in the
- * buffer. rp_rollout_staleness_of() returns the staleness of a group whose items have
- * `first_version` as their oldest first version. */
+/* rp_rollout_state() returns the state of a group: a value of rp_rollout_fate for groups that
+ * are in the buffer. rp_rollout_staleness_of() returns the staleness of a group: by how many
+ * versions `first_version`, the oldest version of its items, is behind the current version. */
 rp_rollout_fate rp_rollout_state(const rp_rollout_group *group);
 int64_t rp_rollout_staleness_of(const rp_rollouts *r, int64_t first_version);
-/* Returns true if, by the options, a group with this oldest first version is dropped as
- * stale. */
+/* Returns true if the options say that a group whose oldest version is `first_version` must be
+ * dropped as stale. */
 bool rp_rollout_is_stale(const rp_rollouts *r, int64_t first_version);
-/* Drops at most RP_ROLLOUT_STEP stale groups, and sets r->has_stale if more are left. Returns
- * the number dropped. */
+/* Drops at most RP_ROLLOUT_STEP stale groups. Sets r->has_stale to whether more are left.
+ * Returns the number of groups dropped. */
 size_t rp_rollout_drop_stale(rp_rollout_work *w);
 /* Sets r->has_stale if a group must be dropped as stale, otherwise clears it. */
 void rp_rollout_find_stale(rp_rollouts *r);
 
-/* Returns the group whose member `turn`, its node in the heap r->oldest, is this node. */
+/* Returns the group that contains `node` as its member `turn` (its node in the heap
+ * r->oldest). */
 static inline rp_rollout_group *rp_rollout_group_of_turn(rp_rollout_node *node)
 {
     return (rp_rollout_group *)(void *)((char *)node - offsetof(rp_rollout_group, turn));
@@ -91,7 +93,7 @@ static inline rp_rollout_group *rp_rollout_group_of_turn(rp_rollout_node *node)
 /* The room that an operation needs. */
 typedef struct rp_rollout_room {
     bool begins;    /* the operation begins a group */
-    uint64_t bytes; /* the bytes that the operation adds; 0 also if it frees bytes */
+    uint64_t bytes; /* the bytes that the operation adds; 0 if it adds none or frees bytes */
     /* The group that the operation changes, which must not be evicted. NULL if the operation
      * changes no existing group. */
     const rp_rollout_group *group;
@@ -100,16 +102,16 @@ typedef struct rp_rollout_room {
 /* Returns the largest permitted number of groups that have begun (rp_rollout_info.begun), by
  * the option groups_per_version. Returns UINT64_MAX if there is no limit. */
 uint64_t rp_rollout_may_begin(const rp_rollouts *r);
-/* Checks whether there is room, or would be after evictions. Does not evict and does not change
- * the buffer. Returns RP_DEADLINE if the operation has to wait, and sets w->result->waiting to
- * the reason. Returns RP_NO_RESOURCE if waiting would not help. */
+/* Checks whether there is room, or whether evicting groups would make room. Does not evict and
+ * does not change the buffer. Returns RP_DEADLINE if the operation has to wait, and sets
+ * w->result->waiting to the reason. Returns RP_NO_RESOURCE if waiting would not help. */
 RP_NODISCARD rp_status rp_rollout_check_room(rp_rollout_work *w, const rp_rollout_room *room);
 /* Evicts groups as necessary to make this room. rp_rollout_check_room() must have returned
  * RP_OK. */
 void rp_rollout_make_room(rp_rollout_work *w, const rp_rollout_room *room);
-/* Sets w->result->waiting. Also writes the error text, unless the operation is already in the
- * list of waiting operations: it is tried again often, and rp_rollouts_why() writes the text
- * when it is needed. Returns RP_DEADLINE. */
+/* Sets w->result->waiting and returns RP_DEADLINE. Also writes the error text, unless the
+ * operation is in the list of waiting operations. Such an operation is tried again often, and
+ * rp_rollouts_why() writes its text when a caller needs it. */
 rp_status rp_rollout_must_wait(rp_rollout_work *w, rp_rollout_waiting waiting);
 /* Writes to `err` why an operation has to wait. `consumer` is used only if the operation is a
  * draw. */
@@ -178,9 +180,10 @@ RP_NODISCARD rp_status rp_rollout_work_begin(rp_rollout_work *w, rp_rollouts *r,
 /* rollouts_wait.c: wakes the threads whose operations wait. */
 void rp_rollout_wake(rp_rollouts *r);
 
-/* rollouts_image.c: copies a group into the image that is being made, if there is one and the
- * group is not in it yet. Every function must call this before it removes a group
- * (`is_removed`) or changes data of a group that images contain. */
+/* rollouts_image.c: copies a group into the image that is being made, if there is one and it
+ * does not contain the group yet. Every function must call rp_rollout_preserve() before it
+ * removes a group (then `is_removed` is true) or changes data of a group that is stored in
+ * images. */
 void rp_rollout_preserve(rp_rollouts *r, rp_rollout_group *group, bool is_removed);
 
 /* rollouts_check.c: returns true if all invariants hold. */

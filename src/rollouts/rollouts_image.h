@@ -9,8 +9,8 @@
  *   while (rp_rollout_cut_next(cut, &buf)) ... check buf.bad, store and clear buf ...
  *   rp_rollout_cut_free(cut);
  *
- * To load an image: rp_rollout_loader_new(), rp_rollout_loader_add() for each piece in order,
- * then rp_rollout_loader_finish(). */
+ * To load an image, recovery calls rp_rollout_loader_new(), then rp_rollout_loader_add() for
+ * each piece in order, then rp_rollout_loader_finish(). */
 #ifndef RP_ROLLOUTS_ROLLOUTS_IMAGE_H
 #define RP_ROLLOUTS_ROLLOUTS_IMAGE_H
 
@@ -25,11 +25,11 @@ enum {
 
 typedef struct rp_rollout_cut rp_rollout_cut;
 
-/* Makes a cut of the present state; the caller owns it. Groups are copied in steps, between
- * which the lock is released, and columns are not copied. Operations may run between the steps:
- * an operation that changes a group copies the group into the cut first. If `lsn` is not NULL,
- * sets `*lsn` to the LSN (log sequence number) of the last operation in the image. Errors:
- * RP_NO_RESOURCE. */
+/* Makes a cut of the present state; the caller owns it. Groups are copied in steps, and the
+ * lock of the buffer is released between the steps. Columns are not copied. Operations are
+ * allowed between the steps: an operation that changes a group first copies the unchanged group
+ * into the cut. If `lsn` is not NULL, sets `*lsn` to the LSN (log sequence number) of the last
+ * operation in the image. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_rollouts_cut(rp_rollouts *rollouts, rp_rollout_cut **out,
                                        uint64_t *lsn);
 

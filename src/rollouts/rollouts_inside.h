@@ -16,18 +16,20 @@
  * removal. A turn is the state of one group for one consumer: not ready, ready to draw, leased,
  * or acknowledged. A group is ready for a consumer when the group has all its items and the
  * items have all columns that the consumer needs. Each consumer has a queue of the groups that
- * it can draw.
+ * it can draw. Four heaps order other objects: `ages` groups by their oldest version, `oldest`
+ * groups by their number, `times` groups by the end of their reservation, and lease_times
+ * leases by their end.
  *
  * Invariants, whenever mu is free:
  *
  *   G1  the map contains each entry under its name. An entry has a group, or it is in the list
  *       of removed groups, which has at most RP_ROLLOUT_REMEMBERED entries, oldest first;
- *   G2  groups are in a list in the order of their numbers, which is the order in which they
- *       began. group_count is the number of groups, and counts[state] the number of groups in a
- *       state;
+ *   G2  groups are in a list (`first`, `last`) in the order of their numbers, which is the
+ *       order in which they began. group_count is the number of groups, and counts[state] the
+ *       number of groups in a state;
  *   G3  a group has 0 to group_size items; item_count is their number. first_version and
- *       last_version of a group are the oldest and the newest version of its items, and its
- *       `bytes` are those that rp_rollout_info.bytes counts. The buffer's `bytes` is the sum
+ *       last_version of a group are the oldest and the newest version of its items. `bytes` of
+ *       a group is what rp_rollout_info.bytes counts for it. The buffer's `bytes` is the sum
  *       over all groups, and leased_bytes the sum over the leased groups;
  *   G4  a group is in `times` exactly if it has a reservation. Such a group is not complete;
  *   G5  `missing` of a turn is the number of missing items of the group, plus, over all
@@ -40,8 +42,8 @@
  *   G8  leases are in ascending order of their ids, and each is in lease_times. A lease
  *       contains exactly the groups whose turn for the lease's consumer has the lease's id;
  *   G9  has_stale is set exactly if the options drop stale groups and the staleness of a group
- *       in `ages` exceeds max_staleness. While it is set, operations that could see such a
- *       group are not executed;
+ *       in `ages` exceeds max_staleness. While has_stale is set, operations that could see a
+ *       stale group are not executed;
  *   G10 a group that every consumer has acknowledged is removed. */
 #ifndef RP_ROLLOUTS_ROLLOUTS_INSIDE_H
 #define RP_ROLLOUTS_ROLLOUTS_INSIDE_H

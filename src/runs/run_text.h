@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes runs, the numbers that training programs report (reprise/runs.h), as JSON for the web
  * page, and as CSV or TensorBoard event files for other programs. docs/runs.md describes the
- * fields. If memory runs out, `out` is marked as bad (util/buf.h). */
+ * fields. If memory runs out, the functions set out->bad (util/buf.h). */
 #ifndef RP_RUNS_RUN_TEXT_H
 #define RP_RUNS_RUN_TEXT_H
 
@@ -11,9 +11,10 @@
  * runs lack the names of their scalars. */
 void rp_runs_write_list(rp_runs *runs, rp_buf *out);
 
-/* Appends the runs whose id is above `*after`, as one JSON object per line. Stops after
- * `max_runs` runs, or once it has appended more than 64 KiB. Sets `*after` to the id of the
- * last run that it has appended. Sets `*more` to false if there are no further runs. */
+/* Appends the runs whose id is above `*after`, each as a JSON object on a line of its own.
+ * Stops after `max_runs` runs, or once it has appended more than 64 KiB. Sets `*after` to the
+ * id of the last run that it has appended. Sets `*more` to false if there are no further
+ * runs. */
 void rp_runs_write_lines(rp_runs *runs, size_t max_runs, uint64_t *after, bool *more,
                          rp_buf *out);
 

@@ -8,13 +8,14 @@
  * stride. A series also keeps its newest point, so a reader always sees the latest value.
  *
  * All runs together take at most `most_bytes`. If a report needs more, the run whose latest
- * report is the oldest is dropped. The run of the report itself is never dropped. Instead, the
- * scalars, actors and episodes that do not fit are left out and counted. Loading a run from an
- * image (a copy of a run in a checkpoint) never drops other runs.
+ * report is the oldest is dropped. The run to which the report belongs is never dropped. If
+ * there is no other run to drop, the scalars, actors and episodes of the report that do not fit
+ * are left out and counted. Loading a run from an image (a copy of a run in a checkpoint) never
+ * drops other runs.
  *
- * The points and episodes of a run are numbered in order of arrival, from 1. Dropping points
- * does not change the numbers of the others. A reader therefore asks for the points above the
- * last number that it has seen.
+ * The points and episodes of a run are numbered in order of arrival, from 1. Dropping a point
+ * does not change the numbers of other points. So a reader that wants only new points asks for
+ * those above the last number that it has seen.
  *
  * Any thread may make any call. One lock (rank RP_RANK_RUNS) is held for one report (at most
  * RP_REPORT_SCALARS points), for one page of a reader, for the image of one series, or while
@@ -48,10 +49,10 @@ void rp_runs_free(rp_runs *runs); /* NULL is fine */
 /* Sets most_bytes. Drops runs if all runs together take more. */
 void rp_runs_set_most_bytes(rp_runs *runs, uint64_t most_bytes);
 
-/* Adds a report. `now_s` is the wall clock in seconds. Sets `*dropped`, which may be NULL, to
- * the number of scalars, actors and episodes for which there was no room. On RP_INVALID,
- * nothing has changed. Returns RP_NO_RESOURCE if memory runs out; a part of the report has then
- * possibly been added. */
+/* Adds a report. `now_s` is the wall clock in seconds. Sets `*dropped` to the number of
+ * scalars, actors and episodes for which there was no room; `dropped` may be NULL. On
+ * RP_INVALID, nothing has changed. On RP_NO_RESOURCE (memory runs out), a part of the report is
+ * possibly added. */
 RP_NODISCARD rp_status rp_runs_report(rp_runs *runs, const rp_run_report *report, double now_s,
                                       size_t *dropped, rp_error *err);
 
@@ -79,7 +80,7 @@ typedef struct rp_run_name {
 
 /* A copy of a run without its points. */
 typedef struct rp_run_view {
-    uint64_t id; /* identifies the run; a later run has a greater id */
+    uint64_t id; /* identifies the run; a run that begins later has a greater id */
     rp_run_name name;
     double started_s, seen_s; /* times of the first and the latest report */
     uint64_t last_number;     /* number of the latest point or episode; 0: none */

@@ -16,8 +16,8 @@
  *       with the first. So count is seen / stride, rounded up. Also, count <= RP_SERIES_POINTS,
  *       and stride is a power of two;
  *   U4  rp_run_point.number ascends in each series, and newest.number is at least the number of
- *       the last point that the series keeps. These numbers and the number of the episode are
- *       at most last_number of the run, so a new point gets an unused number, last_number + 1.
+ *       the last point that the series keeps. The numbers of points and of the episode are at
+ *       most last_number of the run, so a new point gets an unused number, last_number + 1.
  *       last_number is at most RP_RUN_LAST_NUMBER;
  *   U5  rp_runs.bytes is the sum of run->bytes over all runs; run->bytes is the memory of a run
  *       as measure() in runs_report.c counts it;
@@ -61,7 +61,7 @@ typedef struct rp_run {
     rp_run_name env; /* the latest episode: environment and states */
     float *states;
     size_t state_count, variable_count;
-    uint64_t episode; /* number of that episode; 0: none */
+    uint64_t episode; /* number of the latest episode; 0: none */
     uint64_t bytes;   /* see invariant U5 */
 } rp_run;
 
@@ -85,19 +85,19 @@ rp_run *rp_run_of_name(const rp_runs *runs, rp_string name) RP_REQUIRES(runs->mu
 rp_run *rp_run_add(rp_runs *runs, rp_string name, double now_s) RP_REQUIRES(runs->mu);
 void rp_run_drop(rp_runs *runs, rp_run *run) RP_REQUIRES(runs->mu);
 
-/* Adds a series without points. No series of the run may have this name. Returns NULL for the
- * same reasons as rp_run_add(). */
+/* Adds a series without points. No series of the run may have this name. Returns NULL if memory
+ * runs out or the bounds leave no room. */
 rp_series *rp_run_add_series(rp_runs *runs, rp_run *run, rp_string name) RP_REQUIRES(runs->mu);
-/* Makes room for `capacity` points in a series. Returns false for the reasons for which
- * rp_run_add() returns NULL. */
+/* Makes room for `capacity` points in a series. Returns false if memory runs out or the bounds
+ * leave no room. */
 bool rp_series_grow(rp_runs *runs, rp_run *run, rp_series *series, size_t capacity)
     RP_REQUIRES(runs->mu);
 
 /* The result of the next two functions. */
 typedef enum rp_run_room { RP_ROOM, RP_NO_ROOM, RP_NO_MEMORY } rp_run_room;
-/* Sets the entry of an actor in a run, or adds an entry. The search begins at the index
- * `*hint`, since reports mostly list the actors in the same order. Sets `*hint` to the index
- * after the entry. */
+/* Sets the entry of an actor in a run, or adds an entry. Searches for the entry from the index
+ * `*hint` on, and sets `*hint` to the index after the entry. This makes the search short, since
+ * successive reports mostly list the actors in the same order. */
 rp_run_room rp_run_set_actor(rp_runs *runs, rp_run *run, const rp_run_actor *actor,
                              double now_s, size_t *hint) RP_REQUIRES(runs->mu);
 rp_run_room rp_run_set_episode(rp_runs *runs, rp_run *run, const rp_run_episode *episode)

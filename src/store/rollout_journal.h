@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interface between the rollout buffers of a store (rollouts/rollout_set.h) and its
+/* The interface between the rollout buffers of a store (rollouts/rollout_set.h) and the store's
  * journal, for callers that change rollout buffers. The order of the calls is:
  *
  *   st = rp_store_rollouts_admit(store, op, &claimed, err);
@@ -7,7 +7,7 @@
  *   rp_store_rollouts_unclaim(store, claimed);
  *   ... respond when all records up to result.lsn are safe ...
  *
- * The order is the same for rp_rollout_set_create(), with `op` NULL. rp_rollout_set_drop()
+ * For rp_rollout_set_create() the order is the same, and `op` is NULL. rp_rollout_set_drop()
  * needs no admission, since it frees disk space. If the store has no journal, the functions do
  * nothing, and LSNs (log sequence numbers) are 0. */
 #ifndef RP_STORE_ROLLOUT_JOURNAL_H
@@ -16,8 +16,8 @@
 #include "reprise/store.h"
 #include "rollouts/rollout_op.h"
 
-/* The interface that the journal implements. The functions below call these functions and
- * describe them; `last` is rp_store_rollouts_lsn(). */
+/* The interface that the journal implements. The functions below call these functions, and the
+ * comments of the functions below describe them. rp_store_rollouts_lsn() calls `last`. */
 typedef struct rp_rollout_journal {
     rp_status (*admit)(struct rp_rollout_journal *journal, const rp_rollout_op *op,
                        uint64_t *claimed, rp_error *err);
@@ -27,13 +27,14 @@ typedef struct rp_rollout_journal {
     uint64_t (*last)(struct rp_rollout_journal *journal);
 } rp_rollout_journal;
 
-/* Must be called before an operation. On RP_OK the journal reserves `*claimed` bytes of disk
- * space until rp_store_rollouts_unclaim(). The caller must call that function after the
- * operation, even if the operation failed. An operation that adds no data reserves nothing, and
- * is admitted even if the disk is full. Returns RP_UNAVAILABLE if the backlog of the journal
- * (records that are not written yet) is at its bound, or if the disk is full. The caller can
- * then try again when the listeners of rp_durable_listen() are called. Returns RP_NO_RESOURCE
- * if the disk is too small for the operation. */
+/* Must be called before an operation on a rollout buffer. On RP_OK the journal reserves
+ * `*claimed` bytes of disk space until rp_store_rollouts_unclaim(). The caller must call that
+ * function after the operation, even if the operation failed. An operation that adds no data
+ * reserves nothing, and is admitted even if the disk is full. Returns RP_UNAVAILABLE if the
+ * backlog of the journal (records that are not written yet) is at its bound, or if the disk is
+ * full. After RP_UNAVAILABLE the caller can try again when the listeners of rp_durable_listen()
+ * (durable/async.h) are called. Returns RP_NO_RESOURCE if the disk is too small for the
+ * operation. */
 RP_NODISCARD rp_status rp_store_rollouts_admit(rp_store *store, const rp_rollout_op *op,
                                                uint64_t *claimed, rp_error *err);
 void rp_store_rollouts_unclaim(rp_store *store, uint64_t claimed);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The internal interface of a store: the set of tables, rollouts and runs of one server or
- * program (reprise/store.h). */
+/* The internal interface of a store, for the other modules of the library. A store has the
+ * tables, the rollouts (rollout buffers) and the runs of one server or program
+ * (reprise/store.h). */
 #ifndef RP_STORE_STORE_H
 #define RP_STORE_STORE_H
 
@@ -22,15 +23,15 @@ typedef struct rp_runs rp_runs;
 rp_runs *rp_store_runs(rp_store *store);
 
 /* Returns the rollouts of the store (rollouts/rollout_set.h). Their memory does not count
- * against max_bytes. All rollouts together may take a third of max_bytes. */
+ * against max_bytes. All rollouts together are allowed to take a third of max_bytes. */
 typedef struct rp_rollout_set rp_rollout_set;
 rp_rollout_set *rp_store_rollouts(rp_store *store);
 
 /* A callback for changes of rollout buffers that possibly let waiting operations proceed.
- * `changed` is called on the thread that made the change, with a lock held whose rank is above
- * those of the store and the buffers. So it must not call the store or a rollout buffer.
- * `rollouts` is the buffer that changed, or NULL if any can have changed. A caller embeds the
- * struct in a struct of its own. */
+ * `changed` is called on the thread that made the change, while a lock is held whose rank is
+ * above the ranks of the store and the buffers (util/mutex.h). So `changed` must not call the
+ * store or a rollout buffer. `rollouts` is the buffer that has changed; NULL means that any
+ * buffer can have changed. A caller embeds the struct in a struct of its own. */
 typedef struct rp_rollouts rp_rollouts;
 typedef struct rp_rollout_watch rp_rollout_watch;
 struct rp_rollout_watch {
@@ -49,8 +50,8 @@ void rp_store_wake_rollouts(rp_store *store);
 typedef struct rp_rollout_journal rp_rollout_journal;
 void rp_store_set_rollout_journal(rp_store *store, rp_rollout_journal *journal);
 /* Returns the journal, or NULL if there is none. The journal is valid until the caller calls
- * rp_store_leave_rollout_journal(). The caller must call that function even if the result is
- * NULL, and must not wait for long before the call. */
+ * rp_store_leave_rollout_journal(). The caller must call rp_store_leave_rollout_journal() soon,
+ * even if the result is NULL, since rp_store_set_rollout_journal() waits for it. */
 rp_rollout_journal *rp_store_enter_rollout_journal(rp_store *store);
 void rp_store_leave_rollout_journal(rp_store *store);
 
@@ -65,37 +66,39 @@ rp_status rp_store_no_table(rp_store *store, rp_string name, rp_error *err);
  * store and saved by checkpoints. Any thread may call this. */
 uint64_t rp_store_new_key(rp_store *store);
 
-/* Evicts items for inserts that wait because of memory that is lost to fragmentation
- * (rp_budget_set_lost()). With the policy RP_BUDGET_EVICT, an insert waits for this function if
- * its own table is small or has too little to evict. So a small table does not lose items
- * because of fragmentation that the large tables cause. The function evicts from the largest
- * tables until no insert waits or 1/64 of the limit is evicted. Must be called with no lock
- * held. */
+/* Evicts items for inserts that wait because memory is lost to fragmentation
+ * (rp_budget_set_lost()). Normally, with the policy RP_BUDGET_EVICT, an insert evicts items of
+ * its own table. But if its table is small or has too few bytes to evict, the insert waits for
+ * this function, so that small tables do not lose items to fragmentation that large tables
+ * cause. The function evicts from the largest tables until no insert waits or 1/64 of the
+ * store's byte limit is evicted. Must be called with no lock held. */
 void rp_store_relieve(rp_store *store);
 
 /* Records that this store has a durable store (reprise/durable.h) in `directory`. A store can
  * have only one durable store. `directory` is borrowed until rp_store_leave_durable(). Returns
  * RP_PRECONDITION if the store has a durable store already; the error text names the directory
- * of that one. */
+ * of the existing durable store. */
 RP_NODISCARD rp_status rp_store_enter_durable(rp_store *store, const char *directory,
                                               rp_error *err);
 void rp_store_leave_durable(rp_store *store);
 
-/* Sets the log of all present and later tables (table/table_log.h); NULL removes it. A caller
- * that removes the log must make sure that no thread waits for it, and must then call
- * rp_table_retry_parked() for each table. */
+/* Sets the log of all present and later tables (table/table_log.h); NULL removes the log. A
+ * caller that removes the log must make sure that no thread waits for the log, and must
+ * afterwards call rp_table_retry_parked() for each table. */
 void rp_store_set_log(rp_store *store, rp_table_log *log);
 
-/* Like rp_store_add_table() and rp_store_drop_table(), but do not wait until the change is
- * durable. The name of the table need not be UTF-8. The change is durable once all records of
- * the log up to the log sequence number `*lsn` are durable. `*lsn` is 0 if there is no log. */
+/* Do the same as rp_store_add_table() and rp_store_drop_table(), but do not wait until the
+ * change is durable. The name of the table need not be UTF-8. The change is durable once all
+ * records of the log up to the log sequence number `*lsn` are durable. `*lsn` is 0 if there is
+ * no log. */
 RP_NODISCARD rp_status rp_store_add_table_logged(rp_store *store,
                                                  const rp_table_options *options,
                                                  rp_table **out, uint64_t *lsn, rp_error *err);
 RP_NODISCARD rp_status rp_store_drop_table_logged(rp_store *store, rp_string name,
                                                   uint64_t *lsn, rp_error *err);
 
-/* The state of a store on which later results depend, without the state of its tables. */
+/* The part of a store's state that is saved in checkpoints, without its tables: random keys and
+ * the seeds of later tables depend on it. */
 typedef struct rp_store_state {
     uint64_t seed;
     rp_rng keys; /* the generator of keys */

@@ -5,31 +5,33 @@
  * An account counts the bytes of each item (its trajectory and its index entries), the bytes of
  * each chunk (a block of encoded steps, to which the items of a table refer), and the number of
  * episodes. A chunk counts once, even if several items refer to it: from the first item that
- * refers to it until the last such item is removed. The chunk stores how many references each
- * table has to it (chunk/holders.h).
+ * refers to it until the last such item is removed. The chunk itself stores how many references
+ * each table has to the chunk (chunk/holders.h).
  *
- * The budget counts a chunk once for all tables. For each further table that holds the chunk,
- * it counts the entries in that table's maps. It also counts idle index memory: the index
- * memory of slots (places for items, slots.h) whose items were removed. An account collects
- * changes in `unsettled`. To settle the account means to apply these changes to the budget.
+ * The budget counts a chunk once for all tables. If several tables hold a chunk, the budget
+ * also counts, for each table but the first, RP_HOLDER_BYTES for entries in the table's maps.
+ * The budget also counts idle index memory: the index memory of slots (places for items,
+ * slots.h) whose items were removed. An account collects changes in `unsettled`. To settle the
+ * account means to apply these changes to the budget.
  *
  * Invariants:
  *   A1  account.bytes is the sum of item_cost over the items in the account, plus the memory of
  *       the chunks to which these items refer, each chunk once;
  *   A2  budget.used plus the `unsettled` of all accounts is the sum of these: item_cost of all
- *       items, the memory of all chunks that any table holds, RP_HOLDER_BYTES for each further
- *       table that holds a chunk, and the `idle` of all accounts;
+ *       items, the memory of all chunks that any table holds, RP_HOLDER_BYTES for each table
+ *       but the first that holds the same chunk, and the `idle` of all accounts;
  *   A3  if there is a limit, rp_account_settle_within() never raises budget.used above the
- *       limit minus budget.lost;
+ *       limit minus budget.lost (bytes lost to fragmentation);
  *   A4  in a store with a disk tier (table/spill.h), rp_account_settle_within() ignores
- *       budget.lost, because there the limit of the budget is for bytes in memory and on disk
+ *       budget.lost, because the limit of the budget then covers bytes in memory and on disk
  *       together. Instead, the tier's `resident` and `small` include budget.lost;
  *   A5  bit i of chunk_counts.used is set exactly if chunk_counts.counts[i] is not 0;
  *   A6  budget.image is the sum of `published` over all accounts; `published` is the value that
  *       `image` plus RP_IMAGE_SLOT_BYTES for each spare slot had at the last
  *       rp_account_publish(). A spare slot is a used slot that has no item;
  *   A7  in the queue of tables that wait for bytes, the tables that were not retried since
- *       bytes were last freed come first. In these tables retried_for is not budget.frees;
+ *       bytes were last freed come first. The field rp_table.retried_for of these tables
+ *       differs from budget.frees;
  *   A8  while the queue has a table that was not retried since bytes were last freed, a thread
  *       is retrying tables, or on_more has been called and its owner will call
  *       rp_budget_retry().
@@ -50,9 +52,9 @@
 typedef struct rp_budget {
     rp_refcount refs; /* held by the store and by each table */
     rp_allocator alloc;
-    rp_mutex entry; /* used if there is a limit: held from rp_account_enter() until the account
-                       is settled or the item is taken back. So no other table can share a chunk
-                       of the item before the budget has counted the chunk */
+    rp_mutex entry; /* used only if there is a limit: held from rp_account_enter() until the
+                       account is settled or the item is taken back. So before the budget has
+                       counted the chunks of the item, no other table can share them */
     rp_mutex mu;    /* guards the queue of tables that wait for bytes */
     uint64_t limit; /* in bytes; 0: none. Constant, like `policy` */
     rp_budget_policy policy;
@@ -71,7 +73,7 @@ typedef struct rp_budget {
                                      keeps items that are removed from its tables */
     atomic_uint_fast32_t waiting; /* tables that wait for bytes */
     rp_table *first_waiter, *last_waiter RP_GUARDED_BY(mu); /* operation/table_unlock.c */
-    uint64_t frees RP_GUARDED_BY(mu); /* how often bytes were freed while a table waited */
+    uint64_t frees RP_GUARDED_BY(mu); /* how many times bytes were freed while a table waited */
     /* Set by rp_budget_retry_later(); NULL: none. */
     void (*on_more)(void *user) RP_GUARDED_BY(mu);
     void *on_more_user RP_GUARDED_BY(mu);
@@ -83,8 +85,8 @@ enum {
      * of a chunk is a table that has references to it (chunk/holders.h). */
     RP_MAX_MOVED = 64,
     RP_MAX_MOVED_BYTES = 1 << 20,
-    RP_HOLDER_BYTES = 128, /* for each further table that holds a chunk: its entries in the maps
-                              `episodes` and `spilled` */
+    RP_HOLDER_BYTES = 128, /* for each table but the first that holds a chunk: its entries in
+                              the maps `episodes` and `spilled` */
     /* The idle index memory that a table may have before the budget counts it. */
     RP_FREE_INDEX_BYTES = 128 << 10,
 };
@@ -104,8 +106,8 @@ typedef struct rp_account {
     uint64_t small_bytes; /* with a disk tier: bytes that never go to disk */
     int64_t deleted_episodes;
     rp_count_map episodes; /* for each episode: its number of chunks in the table */
-    rp_count_map spilled;  /* for each chunk that had no free entry for this table
-                              (chunk/holders.h): the table's references to it */
+    rp_count_map spilled;  /* the table's number of references to each chunk that had no free
+                              entry for this table (chunk/holders.h) */
     rp_sizes chunk_counts; /* histogram of the number of chunks of an item */
     uint64_t image;        /* the sum of rp_trajectory_image() over the items */
     uint64_t published;    /* this account's part of budget.image (invariant A6) */
@@ -146,8 +148,8 @@ uint64_t rp_budget_used(const rp_budget *b);
 void rp_budget_add_kept(rp_budget *b, uint64_t change);
 uint64_t rp_budget_kept(const rp_budget *b);
 
-/* The memory of a store and its limit, for rp_budget_memory_now(), which any thread may call.
- * Bytes on disk and lost bytes do not count. */
+/* The memory that a store uses and its limit. Bytes on disk and lost bytes do not count. Any
+ * thread may call rp_budget_memory_now(). */
 typedef struct rp_budget_memory {
     uint64_t limit; /* 0: none */
     uint64_t used;
@@ -179,9 +181,9 @@ typedef struct rp_entry {
     size_t episodes;   /* episodes that are new to the account */
 } rp_entry;
 
-/* rp_account_enter() adds an item tentatively, to find out whether it fits. While the item is
- * in the account, the caller may remove other items to make room; chunks that the new item
- * shares with removed items stay counted. If the item does not fit, rp_account_take_back()
+/* rp_account_enter() adds an item tentatively, to find out whether the item fits. To make room,
+ * the caller may then remove other items from the account; chunks that the new item shares with
+ * removed items stay counted. If the new item still does not fit, rp_account_take_back()
  * removes it, and leaves `freed` and deleted_episodes as if the item had never been added. */
 void rp_account_enter(rp_account *a, const rp_trajectory *trajectory, rp_entry *entry);
 void rp_account_take_back(rp_account *a, const rp_trajectory *trajectory,
@@ -191,7 +193,7 @@ void rp_account_take_back(rp_account *a, const rp_trajectory *trajectory,
  * These slots cause idle index memory. */
 
 /* Returns by how many bytes the budget would exceed its limit if the account were settled now.
- * Returns 0 if it would not, or if there is no limit. */
+ * Returns 0 if the limit would not be exceeded, or if there is no limit. */
 uint64_t rp_account_shortage(const rp_account *a, size_t spare);
 
 /* Returns the bytes that would become free in the budget if the item `leaving` were removed.
@@ -219,9 +221,10 @@ void rp_account_publish(rp_account *a, size_t spare);
  * slots. It does not include the other state of the tables. Any thread may call this. */
 uint64_t rp_budget_image(const rp_budget *b);
 
-/* Returns true if the table, which must be empty, should free its indexes. This is so if two
- * conditions hold: the budget counts idle memory of this table; and some table waits for bytes,
- * or the idle memory of all tables is over 1/16 of the limit. */
+/* Returns true if the table should free its indexes. The table must be empty. Returns true if
+ * the budget counts idle memory of this table and one of two conditions holds: some table waits
+ * for bytes, or the idle memory of all tables is over 1/16 of the limit of the budget or of the
+ * disk tier. */
 bool rp_account_has_much_idle(const rp_account *a);
 
 /* Frees unused memory of the maps `episodes` and `spilled`, including room made by
@@ -232,14 +235,14 @@ void rp_account_trim(rp_account *a);
  * returns true if the store has no disk tier. */
 bool rp_account_has_room(const rp_account *a, const rp_trajectory *trajectory);
 
-/* For a store with a disk tier: returns the bytes of all tables that never go to disk, which
- * are items, chunk headers and small chunks. */
+/* For a store with a disk tier: returns the bytes of all tables that always stay in memory:
+ * items, chunk headers and small chunks. */
 uint64_t rp_account_small(const rp_account *a);
 /* Returns the bytes of memory that an item would add to all tables together. Chunks that some
  * table holds already do not count. */
 uint64_t rp_account_new_bytes(const rp_trajectory *trajectory);
-/* Returns how many bytes that never go to disk would be freed if the item `leaving` of this
- * table were removed. */
+/* Returns how many bytes that always stay in memory would be freed if the item `leaving` of
+ * this table were removed. */
 uint64_t rp_account_small_gain(const rp_account *a, const rp_trajectory *leaving);
 /* Returns how many bytes of memory would be missing for a trajectory even if all bytes that can
  * go to disk were on disk. Returns 0 if the store has no disk tier. */

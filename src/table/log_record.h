@@ -19,10 +19,11 @@ typedef enum rp_log_record_kind {
      * (by_extension). */
     RP_LOGGED_UPDATE = 2,
     RP_LOGGED_DELETE = 3,
-    /* Evictions: the remover, the selector that chooses the items to evict, picked and removed
-     * items. This record has the evictions that no insert record has in its `evicted`: those by
-     * a trim, by a lowered bound, to free bytes for other tables, and because of byte limits
-     * for an insert that then had to wait. */
+    /* Evictions: the remover, the selector that chooses the items to evict, picked items, and
+     * the table removed them. An insert record has the evictions for its inserts in `evicted`.
+     * This record has all other evictions that a redo cannot derive: by a trim, by a lowered
+     * bound, to free bytes for other tables, and because of byte limits for an insert that then
+     * had to wait. */
     RP_LOGGED_EVICT = 4,
     RP_LOGGED_RESET = 5,
     RP_LOGGED_ALTER = 6,
@@ -32,12 +33,12 @@ typedef enum rp_log_record_kind {
 
 typedef struct rp_inserted {
     uint64_t key;
-    double priority; /* the priority that the item has got */
+    double priority; /* the priority that the insert has set */
     /* Borrowed. NULL: the key existed, and the insert has only set its priority. */
     rp_trajectory *trajectory;
     int32_t times_sampled;
     /* Number of items evicted for this insert because of byte limits. Items evicted because of
-     * max_size do not count, since a redo evicts them without being asked. */
+     * max_size do not count, since a redo of the insert evicts them again without a count. */
     uint32_t evicted;
 } rp_inserted;
 
@@ -46,8 +47,9 @@ typedef struct rp_log_record {
     /* Each comment below begins with the kinds of record that use the field. */
     int64_t wall_ns; /* insert: the time of the inserts by the wall clock */
     /* insert: the number of slots that were retired (not reclaimed yet, slots.h) when the
-     * insert began. A redo first reclaims slots until so many are retired. Then the new items
-     * get the same slots as before, since an insert takes the slot that was reclaimed last. */
+     * insert began. A redo first reclaims slots until only this number is retired. So the new
+     * items get the same slots as before, since an insert takes the slot that was reclaimed
+     * last. */
     size_t dead;
     const rp_inserted *inserted; /* insert: the items */
     const rp_update *updates;    /* update: the keys and their priorities */
@@ -55,7 +57,8 @@ typedef struct rp_log_record {
     size_t count;                /* insert, update, delete: entries of the array above; sample:
                                     draws; evict: evictions. >= 1 */
     bool distinct;               /* sample: the draws are of distinct items */
-    bool by_extension; /* update: made by an extension, so not counted in rp_table.updates */
+    bool by_extension; /* update: an extension set the priorities, so rp_table.updates does not
+                          count them */
     rp_table_alteration alter; /* alter: the change of the options */
     uint32_t paused;           /* pause: the sides that are paused now, bits RP_SIDE_... */
 } rp_log_record;
@@ -65,12 +68,12 @@ typedef struct rp_log_record {
 /* The log of a store: the interface that the journal implements. */
 typedef struct rp_table_log {
     /* Announces that items with these trajectories are about to be inserted, so that the log
-     * can write their chunks. Called before an insert acquires the table's lock. For an insert
-     * that is parked (waits in a queue of the table, op.h), called under the lock. It is
-     * possible that the items are not inserted in the end.
+     * can write their chunks. Usually called before an insert acquires the table's lock. Called
+     * under the lock if the insert is parked (waits in a queue of the table, op.h). The
+     * announced items are possibly never inserted.
      *
      * If this returns RP_NO_RESOURCE, the insert fails. Returns RP_UNAVAILABLE if the disk is
-     * full: the insert then waits, and the log calls rp_table_retry_parked() when there is room
+     * full: the insert waits, and the log calls rp_table_retry_parked() when the disk has space
      * for the first of the items. After RP_OK, the log has reserved `*claimed` bytes of disk
      * space for the items. The table calls `unclaim` with this number once the items are in the
      * table, or when they will not be inserted. */
@@ -85,7 +88,8 @@ typedef struct rp_table_log {
      * the record, > 0. Cannot fail: `wait` reports errors of the log. */
     uint64_t (*changed)(struct rp_table_log *log, const rp_table *table,
                         const rp_log_record *change);
-    /* Log a new table, and a dropped table. Called under the store's lock. Return the LSN. */
+    /* Append the record of a new table, and of a dropped table. Called under the store's lock.
+     * Return the LSN of the record. */
     uint64_t (*created)(struct rp_table_log *log, const rp_table *table);
     uint64_t (*dropped)(struct rp_table_log *log, const rp_table *table);
     /* Returns true if operations must wait because the backlog, the records that are not
@@ -93,10 +97,10 @@ typedef struct rp_table_log {
      * is full. The log then calls rp_table_retry_parked() later. Called under the table's
      * lock. */
     bool (*is_behind)(const struct rp_table_log *log, bool is_insert);
-    /* Waits until the record `lsn` is as durable as the journal's mode promises
-     * (reprise/durable.h). RP_LOG_ALL stands for all records so far. Called without a lock.
-     * Errors: RP_DEADLINE, RP_CANCELLED, RP_UNAVAILABLE (the journal cannot write: the change
-     * was made, but a crash can lose it). */
+    /* Waits until the record with the LSN `lsn` is as durable as the journal's mode promises
+     * (reprise/durable.h). If `lsn` is RP_LOG_ALL, waits for all records so far. Called without
+     * a lock. Errors: RP_DEADLINE, RP_CANCELLED, RP_UNAVAILABLE (the journal cannot write: the
+     * change was made, but a crash can lose it). */
     rp_status (*wait)(struct rp_table_log *log, uint64_t lsn, rp_wait wait, rp_error *err);
 } rp_table_log;
 
@@ -115,7 +119,8 @@ typedef struct rp_log_buffer {
      * max_size. If an insert follows, its record gets this number (rp_inserted.evicted).
      * Otherwise the flush of the buffer writes an RP_LOGGED_EVICT record. */
     size_t evicted;
-    size_t drawn; /* number of draws that were made one at a time; batches are logged at once */
+    size_t drawn; /* number of draws of single items; a draw of several items is logged at once,
+                     not buffered */
     size_t update_count;
     rp_inserted inserted[RP_LOG_BATCH];
     rp_update updates[RP_LOG_BATCH];

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations: asynchronous inserts into a table and samples from it, for event loops. */
+/* Operations: asynchronous inserts into a table and samples from a table, for event loops,
+ * which must not block. */
 #ifndef RP_TABLE_OP_H
 #define RP_TABLE_OP_H
 
 #include "reprise/table.h"
 
-/* A limit on the bytes of samples that are drawn but not delivered. Many operations may share
- * one limit. Without it these bytes would have no bound, because no table counts the bytes of a
- * drawn item that was removed from its table. The functions are called under the lock of a
- * table, on any thread. They must not block or call the library. */
+/* A limit on the bytes of items that are drawn but not yet sent to the client. Many operations
+ * may share one limit. Without the limit these bytes would have no bound, because no table
+ * counts the bytes of a drawn item that was removed from its table. The functions are called
+ * under the lock of a table, on any thread. They must not block or call the library. */
 typedef struct rp_draw_room rp_draw_room;
 struct rp_draw_room {
-    /* Takes between `least` and `most` bytes. Returns the number taken, or 0 if fewer than
-     * `least` are left. */
+    /* Takes between `least` and `most` bytes from the limit, and returns how many. If fewer
+     * than `least` bytes are left, takes none and returns 0. */
     size_t (*take)(rp_draw_room *room, size_t least, size_t most);
     /* Gives back bytes that were taken. */
     void (*give)(rp_draw_room *room, size_t bytes);
@@ -21,11 +22,12 @@ struct rp_draw_room {
     size_t (*left)(const rp_draw_room *room);
 };
 
-/* An asynchronous operation. If it cannot complete at once, the table parks it (keeps it in a
- * queue of waiting operations) and calls on_done when it is complete. The caller must
- * zero-initialise the struct, and set those of the fields above `results` that the operation
- * uses. The caller must hold a reference to the table. Until the operation is complete, neither
- * the struct nor the memory that it points to may be moved or freed. */
+/* An asynchronous operation. If the operation cannot complete at once, the table parks it
+ * (keeps it in a queue of waiting operations) and calls on_done when it is complete. The caller
+ * must zero-initialise the struct, and set the input fields that the operation uses: those
+ * before the comment "results", and `count`. Until the operation is complete, the caller must
+ * hold a reference to the table, and must neither move nor free the struct or the memory that
+ * the struct points to. */
 typedef struct rp_op rp_op;
 struct rp_op {
     /* An insert: its items. `count` below is their number. */
@@ -33,37 +35,38 @@ struct rp_op {
     /* A sample: its options, and the array for the drawn items. */
     const rp_sample_options *options;
     rp_sample *samples;
-    /* The limit (see above) to which each drawn item adds its cost, or NULL. If the limit is
-     * reached, the sample completes with the items drawn so far, possibly fewer than at_least.
-     * If no item was drawn, the sample fails with RP_NO_RESOURCE and sets `lacked_bytes`. */
+    /* A sample: the limit from which each drawn item takes its bytes; NULL: no limit. When the
+     * limit is reached, the sample completes with the items drawn so far, possibly fewer than
+     * options->at_least. If no item was drawn, the sample fails with RP_NO_RESOURCE and sets
+     * `lacked_bytes`. */
     rp_draw_room *room;
 
     /* The deadline. With RP_NOW the operation does not wait for the rate limiter. Drawn items
      * whose data is on disk are read nevertheless. If on_done is set, a thread of the disk tier
      * reads them and then calls on_done; otherwise the call blocks for the read. */
     int64_t until_ns;
-    /* Called once, with no lock held, if the call that started the operation returned false,
-     * unless rp_op_withdraw() returns true. The calling thread is the thread whose call let the
-     * operation proceed, or the thread that read the last of its samples from disk. The call
-     * can come before rp_table_start_insert() or rp_table_start_sample() has returned. on_done
-     * may start other operations, but must not wait for one. Must be set unless until_ns is
-     * RP_NOW. */
+    /* Called when the operation is complete, once, with no lock held. Not called if the
+     * function that started the operation returned true, or if rp_op_withdraw() returned true.
+     * Called on the thread whose change let the operation proceed, or on the thread that read
+     * the last of its samples from disk. on_done is possibly called before
+     * rp_table_start_insert() or rp_table_start_sample() has returned. on_done may start other
+     * operations, but must not wait for one. Must be set unless until_ns is RP_NOW. */
     void (*on_done)(rp_op *op);
     /* Called under the table's lock when an insert is parked, on the thread that started it.
-     * Called again when some items of a parked insert have been inserted and the others wait.
-     * `done` is the number of items inserted so far. The function may complete the operation by
-     * setting `count` to `done`. Never called after on_done. Must not block or call the
-     * library. May be NULL. */
+     * Called again each time that some items of the parked insert were inserted and the rest
+     * must wait. `done` is the number of items inserted so far. The function may complete the
+     * operation by setting `count` to `done`. Never called after on_done. Must not block or
+     * call the library. May be NULL. */
     void (*on_progress)(rp_op *op);
     void *user;
     /* Id of the client that waits for the operation; 0: a thread of this process. */
     uint64_t client;
-    /* For an insert without a deadline: the caller's latest insert into this table that was
-     * parked, or NULL. While the earlier insert is parked, the new insert waits behind it,
-     * outside the table's queue. When the earlier insert leaves the queue, the new insert
-     * enters the queue at the end. So a caller with many waiting inserts has only one place in
-     * the queue, and its inserts stay in order. At most one operation may wait behind another.
-     * The field is not used after the call that starts the operation has returned. */
+    /* For an insert without a deadline: the caller's previous insert into this table, if that
+     * one was parked; otherwise NULL. While the previous insert is parked, this insert waits
+     * behind it, outside the table's queue. When the previous insert leaves the queue, this
+     * insert enters the queue at the end. So a caller with many waiting inserts has only one
+     * place in the queue, and its inserts stay in order. At most one operation may wait behind
+     * another. The field is not used after the call that starts the operation has returned. */
     rp_op *after;
 
     /* results: set when the operation is complete */
@@ -85,7 +88,8 @@ struct rp_op {
     rp_table *table;
     rp_op *prev, *next;
     int64_t started_ns;
-    rp_op *ahead, *behind; /* while parked: the operations before and behind it (`after`) */
+    rp_op *ahead, *behind; /* while parked: the caller's operations before and behind this one
+                              (`after`) */
     int64_t number;   /* number of its place in the queue; the numbers ascend along the queue */
     size_t parked_at; /* `done` when it was parked */
     size_t turn_at;   /* `done` when it last went to the end of the queue */
@@ -114,8 +118,8 @@ bool rp_op_withdraw(rp_op *op, rp_status status);
  * none. */
 int64_t rp_table_expire(rp_table *table, int64_t now_ns);
 
-/* Does the same as rp_table_waiting(), and also writes the client ids of the calls in `out` to
- * `clients`, which may be NULL. */
+/* Does the same as rp_table_waiting(), and also writes the client id (rp_op.client) of each
+ * entry of `out` to `clients`. `clients` may be NULL. */
 size_t rp_table_waiting_clients(rp_table *table, rp_waiting *out, uint64_t *clients,
                                 size_t capacity);
 

@@ -19,7 +19,8 @@ typedef struct rp_rate_limiter {
     rp_limiter_options options;
     /* Numbers of operations since the creation or the last reset. */
     int64_t inserts, samples, deletes;
-    double carried;            /* offset that RP_ALTER_RECENTER sets, a whole number */
+    double carried;            /* offset in the difference, a whole number; set by
+                                  rp_rate_limiter_recenter() */
     double min_diff, max_diff; /* see invariant R2 */
 } rp_rate_limiter;
 
@@ -40,7 +41,7 @@ void rp_rate_limiter_alter(rp_rate_limiter *rl, const rp_limiter_options *option
 void rp_rate_limiter_recenter(rp_rate_limiter *rl);
 
 /* Returns the difference: inserts * samples_per_insert - samples + carried. The limiter keeps
- * it between min_diff and max_diff of the options. */
+ * the difference between options.min_diff and options.max_diff. */
 static inline double rp_rate_limiter_diff(const rp_rate_limiter *rl)
 {
     return (double)rl->inserts * rl->options.samples_per_insert - (double)rl->samples +

@@ -3,9 +3,9 @@
  * blocks of 16 KiB. Each slot has a number.
  *
  * A slot is free, live or retired. A live slot holds an item of the table. A retired slot holds
- * an item that was removed from the table; its trajectory was not released yet. To reclaim a
- * retired slot means to free it: rp_slots_reclaim() hands the trajectory to its caller, who
- * must release it without the table's lock.
+ * an item that was removed from the table and whose trajectory is not released yet. To reclaim
+ * a retired slot means to make it free: rp_slots_reclaim() hands the trajectory to its caller,
+ * who must release the trajectory without the table's lock.
  *
  *   take: free or new -> live     retire: live -> retired     reclaim: retired -> free
  *
@@ -20,16 +20,17 @@
  * changed. A cut (snapshot/cut.h) is a copy of the table's state at one instant, which is read
  * while the table stays in use. While a cut is open, each block is saved (copied) before its
  * first change:
- *   C1  a block that was in use when the cut was taken is saved, or has not changed since then;
- *   C2  if an item that was live at the cut has been reclaimed, its block is saved, and the cut
- *       keeps the references to its trajectory (`kept`);
- *   C3  after the cut has released a block, C1 and C2 no longer apply to it: the block is not
- *       saved, and the cut keeps no references for it.
+ *   C1  a block that was in use when the cut was taken is saved, or has not changed since the
+ *       cut;
+ *   C2  if an item that was live when the cut was taken has been reclaimed, the item's block is
+ *       saved, and the cut keeps the references to the item's trajectory (rp_slots_cut.kept);
+ *   C3  after the cut has released a block, C1 and C2 no longer apply to this block: it is no
+ *       longer saved before a change, and the cut keeps no references for its items.
  *
- * Retired slots are reclaimed in the order in which they were retired, and the slot reclaimed
- * last is taken first. rp_table_reclaim_locked() reclaims all retired slots before an operation
- * takes slots. So slot numbers depend only on the sequence of operations, and not on when
- * trajectories are released. */
+ * Retired slots are reclaimed in the order in which they were retired. An insert takes the free
+ * slot that was reclaimed last. rp_table_reclaim_locked() reclaims all retired slots before an
+ * operation takes slots. So slot numbers depend only on the sequence of operations, and not on
+ * when trajectories are released. */
 #ifndef RP_TABLE_SLOTS_H
 #define RP_TABLE_SLOTS_H
 
@@ -57,8 +58,8 @@ typedef struct rp_slot {
     uint32_t tag;  /* tag of the key in the table's map */
     uint32_t next; /* the next slot in the list of free or of retired slots */
     /* Number of references to the trajectory that the slot holds, >= 1 unless the slot is free.
-     * The slot holds some in advance for samples, so that a sample need not write to the
-     * trajectory's refcount. */
+     * The slot holds some references in advance: a sample takes one of them instead of writing
+     * to the trajectory's refcount. */
     uint32_t references;
 } rp_slot;
 
@@ -80,15 +81,15 @@ typedef struct rp_slab {
     size_t block_count;
 } rp_slab;
 
-/* The copies that an open cut needs. All memory is allocated before the cut is opened, but the
- * system provides its pages only when they are first written. Copies are stored in the order in
- * which they are made, so that another thread can write to the next pages in advance. The
- * struct is changed under the table's lock. A thread that has read the entry of a block in
- * `saved` with acquire order may read the block's copy without the lock. */
+/* The copies that an open cut needs. The address space is allocated before the cut is opened,
+ * but the system provides a page of memory only when the page is first written. Copies are
+ * stored in the order in which they are made, so that another thread can touch the next pages
+ * in advance. The struct is changed under the table's lock. A thread that has read the entry of
+ * a block in `saved` with acquire order may read the block's copy without the lock. */
 typedef struct rp_slots_cut {
     size_t block_count;     /* blocks in use at the cut */
-    uint64_t next_sequence; /* the value when the cut was taken. Items with a lower sequence
-                               were inserted before */
+    uint64_t next_sequence; /* rp_slots.next_sequence when the cut was taken: items with a lower
+                               sequence were inserted before the cut */
     rp_slot *copies;        /* copies of the saved blocks */
     uint32_t *kept; /* for each slot of `copies`: number of references to the trajectory of an
                        item that has been reclaimed since the cut (invariant C2), or 0 */
@@ -127,9 +128,10 @@ typedef struct rp_slots {
     /* At index n % RP_RECENT_SLOTS: the slot of the item with sequence n, if that item was
      * inserted since the table was made. */
     uint32_t recent[RP_RECENT_SLOTS];
-    uint8_t *marks; /* for each block: 1 if the block has changed since the open cut was taken.
-                       If no cut is open: since the last cut that was kept (rp_cut_free()) */
-    size_t mark_room;  /* >= the number of blocks */
+    uint8_t *marks;   /* for each block: 1 if the block has changed since the open cut was taken
+                         or, if no cut is open, since the last cut that was kept
+                         (rp_cut_free()) */
+    size_t mark_room; /* >= the number of blocks */
     rp_slots_cut *cut; /* the open cut, borrowed; NULL if there is none */
     rp_allocator alloc;
 } rp_slots;
@@ -137,8 +139,8 @@ typedef struct rp_slots {
 void rp_slots_init(rp_slots *s, const rp_allocator *alloc);
 void rp_slots_deinit(rp_slots *s); /* drops the trajectories of live and retired slots */
 
-/* Moves all memory to `*out`, which the caller passes to rp_slots_deinit(). Slot numbers start
- * from 0 again. No slot may be live or retired, and no cut may be open. */
+/* Moves all memory of `s` to `*out`, which the caller must pass to rp_slots_deinit(). Slot
+ * numbers start from 0 again. No slot may be live or retired, and no cut may be open. */
 void rp_slots_empty(rp_slots *s, rp_slots *out);
 
 static inline rp_slot *rp_slots_at(const rp_slots *s, uint32_t slot)
@@ -163,8 +165,9 @@ static inline rp_slot *rp_slots_change(rp_slots *s, uint32_t slot)
     return rp_slots_at(s, slot);
 }
 
-/* Makes room for taking `more` slots. Possibly makes room for more: up to `most` slots in
- * total, or an eighth more than needed. On RP_NO_RESOURCE the slots are unchanged. */
+/* Makes room for taking `more` slots. To reserve less often, it possibly makes room for further
+ * slots: up to `most` slots in total, or an eighth more than needed. On RP_NO_RESOURCE the
+ * slots are unchanged. */
 RP_NODISCARD rp_status rp_slots_reserve(rp_slots *s, size_t more, size_t most);
 
 /* Adds exactly `count` (>= 1) blocks in one slab. On RP_NO_RESOURCE the slots are unchanged. */
@@ -208,13 +211,13 @@ static inline void rp_slots_retire(rp_slots *s, uint32_t slot)
     s->retired++;
 }
 
-/* Frees up to `count` retired slots, oldest first. Moves the references of each slot to an
- * entry of `out`, and returns the number of entries. If an open cut can still read the item,
- * its references go to the cut instead (invariant C2). */
+/* Reclaims up to `count` retired slots, in the order in which they were retired. Moves the
+ * references of each slot to an entry of `out`, and returns the number of entries. If an open
+ * cut can still read the item, its references go to the cut instead (invariant C2). */
 size_t rp_slots_reclaim(rp_slots *s, rp_retired *out, size_t count);
 
-/* Releases a block of an open cut (invariant C3). For each slot of the block, moves the
- * references that the cut kept to an entry of `out`. Returns the number of entries. */
+/* Releases a block of an open cut (invariant C3). For each slot of the block whose references
+ * the cut keeps, moves the references to an entry of `out`. Returns the number of entries. */
 size_t rp_slots_release_block(rp_slots_cut *cut, size_t block,
                               rp_retired out[RP_SLOTS_PER_BLOCK]);
 

@@ -13,14 +13,14 @@
 #include "table/op.h"
 
 /* A load: a request to read samples into memory. The caller fills in the fields before `status`
- * and zeroes the others. The struct must stay valid until the load is complete. */
+ * and zeroes the rest. The struct must stay valid until the load is complete. */
 typedef struct rp_sample_load {
-    rp_sample *samples; /* each trajectory is replaced by one with the same columns and bytes
-                           whose chunks are in memory. NULL stays NULL */
+    rp_sample *samples; /* the load replaces each trajectory by one with the same columns and
+                           bytes whose chunks are in memory. A trajectory NULL stays NULL */
     size_t count;
-    size_t max_bytes; /* bound on the sum of two sizes: the bytes of the chunks to read, and the
-                         memory to keep track of all chunks; 0: no bound. A load beyond the
-                         bound reads nothing and fails with RP_NO_RESOURCE */
+    size_t max_bytes; /* bound on the memory of the load: the bytes of the chunks to read, plus
+                         bookkeeping for all chunks; 0: no bound. A load beyond the bound reads
+                         nothing and fails with RP_NO_RESOURCE */
     void (*on_done)(struct rp_sample_load *load); /* called on a thread of the tier, with no
                                                      lock held; must not wait */
     void *user;
@@ -34,16 +34,16 @@ typedef struct rp_spill rp_spill;
 struct rp_spill {
     /* Reports chunks that have got their first holder (a table that refers to the chunk,
      * chunk/holders.h) or lost their last holder. By the time of the call, another thread has
-     * possibly changed the holders again, so the tier tests whether a chunk has holders. Called
-     * under the lock of the table that changed, before the table drops its references; cannot
-     * fail. Only chunks whose bytes can go to disk are reported. A call with `count` 0 reports
-     * no chunk, only that `small` has changed while `resident` is over three quarters of
-     * `limit`. */
+     * possibly changed the holders again, so the tier itself tests whether a chunk has holders.
+     * Called under the lock of the table that has become, or is no longer, a holder, before the
+     * table drops its references; cannot fail. Only chunks whose bytes can go to disk are
+     * reported. A call with `count` 0 reports no chunk: it says that `small` has changed while
+     * `resident` is over three quarters of `limit`. */
     void (*moved)(rp_spill *spill, rp_chunk *const *chunks, size_t count);
-    /* Reports that an insert waits until `bytes` more fit into memory. When they fit, or after
-     * some time even if they do not, the tier makes the tables retry their waiting inserts. If
-     * the insert still does not fit, make_room is called again. Called under the lock of the
-     * table. */
+    /* Reports that an insert waits until `bytes` more bytes fit into memory. When they fit, or
+     * after some time in any case, the tier makes the tables retry their waiting inserts. If
+     * the insert still does not fit, the table calls make_room again. Called under the lock of
+     * the table. */
     void (*make_room)(rp_spill *spill, uint64_t bytes);
     /* Starts a load. Returns true if nothing has to be read: the load is then complete, and
      * on_done is not called. */
@@ -63,14 +63,15 @@ RP_NODISCARD rp_status rp_spill_load(rp_spill *spill, rp_sample *samples, size_t
 /* Reads the samples of a completed operation (op.h) into memory, if there is a tier. If reading
  * fails, releases the samples and fails the operation. Returns true if there is nothing more to
  * read. If it returns false, a thread of the tier reads the samples and then calls op->on_done.
- * Since on_done is possibly called before this function returns, the caller must not use the
- * operation any more. Must not be called under a lock. */
+ * The caller must not use the operation after false, since on_done was possibly called already.
+ * Must not be called under a lock. */
 bool rp_op_load(rp_op *op);
 
-/* Looks items up by key, which does not count as sampling. out[i] is the item with the key
- * keys[i]. If there is none, its trajectory is NULL. probability and weight are 0. The caller
- * must release the results with rp_samples_release(). Returns RP_CANCELLED if the table is
- * closed; there is then nothing to release. */
+/* Looks items up by key, which does not count as sampling. Sets out[i] to the item with the key
+ * keys[i], with probability and weight 0. If there is no such item, the trajectory of out[i] is
+ * NULL. Sets `*found` to the number of items found. The caller must release the results with
+ * rp_samples_release(). Returns RP_CANCELLED if the table is closed; there is then nothing to
+ * release. */
 RP_NODISCARD rp_status rp_table_peek(rp_table *table, const uint64_t *keys, size_t count,
                                      rp_sample *out, size_t *found, rp_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A survey of a table: randomly chosen items and the newest items, without their data, for
- * pages that show the table. In contrast to a sample, a survey changes nothing and does not
+/* A survey of a table: randomly chosen items and the newest items, without their data. The
+ * server's web pages show it. In contrast to a sample, a survey changes nothing and does not
  * wait for the rate limiter. */
 #ifndef RP_TABLE_SURVEY_H
 #define RP_TABLE_SURVEY_H
@@ -16,7 +16,8 @@ typedef struct rp_surveyed {
                            the sampler does not draw at random */
     int64_t inserted_at_ns; /* wall clock */
     uint64_t sequence;      /* increases with each insert */
-    int64_t length;         /* in `recent`: rows of the item's longest column. In `items`: 0 */
+    int64_t length;         /* in `recent`: number of rows of the item's longest column. In
+                               `items`: always 0 */
     int32_t times_sampled;
 } rp_surveyed;
 
@@ -25,9 +26,10 @@ typedef struct rp_survey {
     int64_t table_size;
     size_t count; /* number of entries in `items`. A table that has never had more than 4 *
                      RP_SURVEY_ITEMS items at a time is read in full: `count` is the smaller of
-                     its size and RP_SURVEY_ITEMS. Of a larger table, the survey reads up to 4 *
-                     RP_SURVEY_ITEMS random slots (slots.h), until it has RP_SURVEY_ITEMS items.
-                     If most slots are free, `count` is smaller, possibly 0 */
+                     its size and RP_SURVEY_ITEMS. Of a larger table, the survey reads random
+                     slots (slots.h) until it has RP_SURVEY_ITEMS items, but at most 4 *
+                     RP_SURVEY_ITEMS slots. So if most slots are free, `count` is smaller,
+                     possibly 0 */
     size_t recent_count;
     rp_surveyed items[RP_SURVEY_ITEMS]; /* randomly chosen, each item equally likely; if random
                                            slots are read, an item may occur twice */
@@ -35,10 +37,10 @@ typedef struct rp_survey {
 } rp_survey;
 
 /* Makes a survey. Acquires the table's lock for 64 slots at a time, so that other threads wait
- * for a few microseconds at most. So it is possible that the table changes during the survey.
- * `recent` has the newest items that were inserted since the table was made in this process. If
- * there are fewer than RP_SURVEY_RECENT such items, for example after a load from disk, the
- * newest items of `items` fill the rest of `recent`. Any thread may call this. */
+ * for a few microseconds at most. The table possibly changes during the survey. `recent` has
+ * the newest items that this process has inserted. If there are fewer than RP_SURVEY_RECENT of
+ * them, for example after a load from disk, the newest items of `items` fill the rest of
+ * `recent`. Any thread may call this. */
 void rp_table_survey(rp_table *table, uint64_t seed, rp_survey *out);
 
 /* Returns the median age of a table's items by the wall clock, in nanoseconds. If the table has

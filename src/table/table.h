@@ -47,10 +47,11 @@ enum {
  * modulo 2^64, so a sum may wrap, but differences of sums are right. */
 typedef struct rp_queue {
     rp_op *first, *last;
-    size_t count;    /* including those that wait behind another one (rp_op.after) */
-    size_t behind;   /* parked operations that wait behind another one */
-    int64_t parked;  /* number of operations ever parked */
-    int64_t numbers; /* the next rp_op.number; an operation gets one at the end of the queue */
+    size_t count;        /* including those behind another operation (rp_op.after) */
+    size_t behind;       /* parked operations that wait behind another operation */
+    int64_t parked;      /* number of operations ever parked */
+    int64_t numbers;     /* the next rp_op.number, which an operation gets at the end of the
+                            queue */
     uint64_t started_ns; /* sum of the start times of the operations in the queue */
     uint64_t waited_ns;  /* sum of the waiting times of operations that have left the queue */
 } rp_queue;
@@ -141,7 +142,7 @@ struct rp_table {
     bool closed RP_GUARDED_BY(mu);
 };
 
-/* The parameters of a new table that come from the store. */
+/* What a new table gets from its store. */
 typedef struct rp_table_env {
     rp_budget *budget; /* the table adds a reference */
     uint16_t id;   /* id of the table in the store, >= 1. Reused after the table is dropped */
@@ -176,7 +177,7 @@ static inline bool rp_table_is_dropped(const rp_table *t)
 }
 
 /* Writes an error of a selector to `err`: the name of the table, `role` ("sampler" or
- * "remover"), and the text of `why`. Returns `st`. */
+ * "remover"), and the text of `why`, the error that the selector has returned. Returns `st`. */
 rp_status rp_table_name_selector(const rp_table *t, const char *role, rp_status st,
                                  const rp_error *why, rp_error *err);
 /* Computes the values of a priority in both selectors. Needs no lock. Errors: RP_INVALID. */
@@ -197,11 +198,12 @@ void rp_table_update_max_locked(rp_table *t, const rp_weighed *weighed) RP_REQUI
 void rp_table_set_priority_locked(rp_table *t, uint32_t slot, const rp_weighed *weighed)
     RP_REQUIRES(t->mu);
 
-/* Removes an item: retires its slot (slots.h). The account counts the item's bytes until
- * rp_table_count_out_locked() removes them. */
+/* Removes an item: retires its slot (slots.h). The table's account (account.h) counts the
+ * item's bytes until rp_table_count_out_locked() removes them. */
 void rp_table_remove_locked(rp_table *t, uint32_t slot) RP_REQUIRES(t->mu);
 
-/* Removes from the account the first `count` retired items that it still counts. */
+/* Removes the next `count` retired items from the account, in the order in which they were
+ * retired. */
 void rp_table_count_out_locked(rp_table *t, size_t count) RP_REQUIRES(t->mu);
 
 /* Reclaims all retired slots (slots.h). Must be called before slots are taken, so that slot
@@ -236,8 +238,8 @@ void rp_table_evict_locked(rp_table *t) RP_REQUIRES(t->mu);
 /* Returns the bytes of memory that evicting all items would release. In a store with a disk
  * tier (spill.h), these are only the bytes that never go to disk. */
 uint64_t rp_table_memory(rp_table *t) RP_EXCLUDES(t->mu);
-/* Evicts items until `bytes` of rp_table_memory() are released, but at most a block of items.
- * Returns the number of evicted items. */
+/* Evicts items until the bytes that rp_table_memory() counts have shrunk by `bytes`, but at
+ * most RP_BLOCK items. Returns the number of evicted items. */
 size_t rp_table_evict_bytes(rp_table *t, uint64_t bytes) RP_EXCLUDES(t->mu);
 
 /* Fails with RP_CANCELLED and a text that says whether the table is closed or dropped. */
@@ -263,15 +265,14 @@ void rp_budget_wake_waiters(rp_budget *b);
 /* Bounds the number of tables that a thread retries when it frees bytes. Without a bound, a
  * client could make a server thread retry thousands of waiting tables by deleting one item.
  * After a few tables, the thread calls `on_more`, which must cause a later call of
- * rp_budget_retry(). That call retries as many tables again. `on_more` is called with a lock
- * held, and must not block or call the library. If `on_more` is NULL, removes the function that
- * was set with the same `user`. While no function is set, all tables are retried at once. */
+ * rp_budget_retry() for the next few tables. `on_more` is called with a lock held, and must not
+ * block or call the library. If `on_more` is NULL, removes the function that was set with the
+ * same `user`. While no function is set, all tables are retried at once. */
 void rp_budget_retry_later(rp_budget *b, void (*on_more)(void *user), void *user);
-/* Continues to retry tables after a call of `on_more`. Must be called with no lock held. */
+/* Retries the next tables after a call of `on_more`. Must be called with no lock held. */
 void rp_budget_retry(rp_budget *b);
-/* Sets the number of bytes that are lost to fragmentation. If the number has become less,
- * retries tables that wait for bytes. Must be called by one thread at a time, with no lock
- * held. */
+/* Sets the number of bytes that are lost to fragmentation. If the number has decreased, retries
+ * the tables that wait for bytes. Must be called by one thread at a time, with no lock held. */
 void rp_budget_set_lost(rp_budget *b, uint64_t bytes);
 
 /* Add the table to the budget's queue of tables that wait for bytes, or remove it from the
@@ -282,9 +283,9 @@ void rp_table_stop_waiting_for_bytes_locked(rp_table *t) RP_REQUIRES(t->mu);
 /* Runs parked operations as far as possible. */
 void rp_table_pump_locked(rp_table *t) RP_REQUIRES(t->mu);
 
-/* Completes every parked operation of a closed table with RP_CANCELLED. `text` is the reason in
- * the error text, for example "was dropped". After every RP_BLOCK operations, releases and
- * reacquires the lock. */
+/* Completes every parked operation of a closed table with RP_CANCELLED. `text` becomes part of
+ * the error text and names the reason, for example "was dropped". After every RP_BLOCK
+ * operations, releases and reacquires the lock. */
 void rp_table_end_parked_locked(rp_table *t, const char *text) RP_REQUIRES(t->mu);
 
 /* Does the last steps of a completed operation, which need no lock. */

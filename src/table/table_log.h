@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Change log: reports each change of a table to the journal, in the order in which the changes
- * take effect. log_record.h defines the records.
+/* Reports each change of a table to the journal, in the order in which the changes take effect.
+ * log_record.h defines the records, and rp_table_log, which is the table's view of the journal
+ * and is called the log here.
  *
  * A table with a log appends a record for every change, under the table's lock. With the
  * record, rp_table_redo() can repeat the change exactly, to the last bit. A redo does not ask
- * the rate limiter, which permitted the change when it was first made. For a table without a
- * log, logging costs only a branch.
+ * the rate limiter, since the limiter has permitted the change when it was first made. For a
+ * table without a log, logging costs only a branch.
  *
  * An atomic extension (reprise/extension.h) gets events about changes and possibly sets
- * priorities in response. The record of such a priority must stand between the records of two
- * changes. So a table with a log delivers events only when no change is half made, and after it
- * has logged the changes that caused the events. */
+ * priorities in response. The log must have the record of such a priority directly after the
+ * changes that caused the event. So a table with a log delivers events only when no change is
+ * half made, and after it has logged the changes that caused the events. */
 #ifndef RP_TABLE_TABLE_LOG_H
 #define RP_TABLE_TABLE_LOG_H
 
@@ -38,10 +39,10 @@ void rp_table_redo_end(rp_table *t) RP_EXCLUDES(t->mu);
 
 /* Variants of the public calls that do not wait until the change is durable.
  *
- * They are for event loops, together with operations (table/op.h). Each call writes an LSN (log
- * sequence number) to `*lsn`, even on failure: that of the table's last record at the end of
- * the call, or 0 if the table has no log. The event loop sends its response when all records up
- * to `*lsn` are durable. */
+ * They are for event loops, together with operations (table/op.h). Each function sets `*lsn`,
+ * even on failure, to the LSN (log sequence number) of the table's last record at the end of
+ * the call, or to 0 if the table has no log. The event loop sends its response when all records
+ * up to `*lsn` are durable. */
 
 RP_NODISCARD rp_status rp_table_insert_logged(rp_table *t, const rp_insert *items, size_t count,
                                               rp_wait wait, size_t *inserted, uint64_t *lsn,
@@ -50,8 +51,8 @@ RP_NODISCARD rp_status rp_table_update_logged(rp_table *t, const rp_update *upda
                                               size_t count, size_t *found, uint64_t *lsn,
                                               rp_error *err);
 /* Checks all updates and changes nothing. It is for a caller that passes the updates to
- * rp_table_update_logged() in pieces, since that function checks only one piece at a time.
- * Errors: RP_INVALID. */
+ * rp_table_update_logged() in pieces: rp_table_update_logged() checks only the updates of its
+ * own call. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_table_check_updates(const rp_table *t, const rp_update *updates,
                                               size_t count, rp_error *err);
 RP_NODISCARD rp_status rp_table_delete_logged(rp_table *t, const uint64_t *keys, size_t count,
@@ -79,14 +80,14 @@ void rp_table_alter_give_up(rp_table *t, rp_altering *altering);
 RP_NODISCARD rp_status rp_table_set_paused_logged(rp_table *t, uint32_t sides, bool paused,
                                                   uint64_t *lsn, rp_error *err);
 
-/* Calls that block use this before they change the table. If the backlog of the log (records
- * that are not written yet) is at its bound, waits until the log has written it. A call with
- * many keys waits before each piece of its keys, so when it fails, items of earlier pieces are
- * possibly changed already. Errors: RP_UNAVAILABLE (the journal cannot write). */
+/* Calls that block call this function before they change the table. If the backlog of the log
+ * (records that are not written yet) is at its bound, waits until the log has written it. A
+ * call with many keys waits before each piece of its keys, so when it fails, items of earlier
+ * pieces are possibly changed already. Errors: RP_UNAVAILABLE (the journal cannot write). */
 RP_NODISCARD rp_status rp_table_wait_for_log(rp_table *t, rp_error *err) RP_EXCLUDES(t->mu);
-/* Waits until the record `lsn` is durable. Returns at once if `lsn` is 0 or the table has no
- * log. It waits for the disk even if `wait` has the deadline RP_NOW. `st` is the status of the
- * caller's operation so far; if it is not RP_OK, it is returned unchanged. */
+/* Waits until the record with the LSN `lsn` is durable, even if `wait` has the deadline RP_NOW.
+ * Returns at once if `lsn` is 0 or the table has no log. `st` is the status of the caller's
+ * operation; a status other than RP_OK is returned unchanged. */
 RP_NODISCARD rp_status rp_table_wait_durable(rp_table *t, rp_status st, uint64_t lsn,
                                              rp_wait wait, rp_error *err) RP_EXCLUDES(t->mu);
 
@@ -140,8 +141,8 @@ static inline void rp_log_add_drawn_locked(rp_table *t)
 }
 
 /* Returns false if the events of the next change possibly do not fit into the buffer of events
- * for atomic extensions. A full buffer would be delivered at once, while the change is half
- * made. */
+ * for atomic extensions. If the buffer became full during a change, the table would have to
+ * deliver events while the change is half made. */
 static inline bool rp_log_has_room_locked(const rp_table *t) RP_REQUIRES(t->mu);
 static inline bool rp_log_has_room_locked(const rp_table *t)
 {

@@ -3,10 +3,10 @@
  *
  * Appending returns no status. When an allocation fails, the buffer sets `bad`, keeps its
  * contents and ignores later appends, so that a caller checks `bad` once, at the end. The
- * buffer also becomes bad when its capacity would have to grow beyond `most`. If the capacity
- * is already above `most`, the bound has no effect, so a caller must set `most` before the
- * first append. Not thread-safe. A copy of the struct shares the memory, so only one copy may
- * be used.
+ * buffer also becomes bad when its capacity would have to grow beyond the bound `most`. A
+ * caller must set `most` before the first append, since the bound does not apply to capacity
+ * that the buffer already has. Not thread-safe. A copy of the struct shares the memory, so only
+ * one copy may be used.
  *
  * Invariants:
  *   B1  size <= capacity;
@@ -43,9 +43,9 @@ static inline void rp_buf_clear(rp_buf *buf)
 
 /* Both functions make room for `more` (>= 1) bytes after the first `size` bytes, and return the
  * address of this room. They do not change `size`: the caller writes the bytes and adds their
- * number. Return NULL, and the buffer is bad, if it was bad before, if memory runs out, or if
- * `most` would be exceeded. rp_buf_reserve() is for all callers; it calls rp_buf_grow() if the
- * capacity is too small. */
+ * number. They return NULL if the buffer is already bad, if memory runs out, or if `most` would
+ * be exceeded; the buffer is then bad. Callers use rp_buf_reserve(), which calls rp_buf_grow()
+ * if the capacity is too small. */
 uint8_t *rp_buf_grow(rp_buf *buf, size_t more);
 static inline uint8_t *rp_buf_reserve(rp_buf *buf, size_t more)
 {

@@ -23,9 +23,9 @@ typedef struct rp_count_map {
     size_t capacity;
     size_t used; /* entries from this index on have never been used */
     uint32_t first_free;
-    /* Hints: the entries of the last rp_count_map_add() and of the last rp_count_map_sub(),
-     * since the next call mostly has the same key. A hint can be outdated: its entry is free or
-     * has another key. */
+    /* Hints: the entries that the last rp_count_map_add() and the last rp_count_map_sub() used.
+     * The next call mostly has the same key and so finds its entry without a look-up. A hint
+     * can be outdated: its entry is free or has another key. */
     uint32_t last_added, last_taken;
 } rp_count_map;
 
@@ -48,8 +48,9 @@ uint32_t rp_count_map_get(const rp_count_map *m, uint64_t key);
 /* Returns the number of keys with a count > 0. */
 size_t rp_count_map_size(const rp_count_map *m);
 
-/* Shrinks a map that is not small if less than a quarter of its memory is in use. Room that was
- * reserved earlier is lost. Does nothing if there is no memory for the smaller map. */
+/* Shrinks a large map if less than a quarter of its memory is in use. Room that
+ * rp_count_map_reserve() has made is lost. Does nothing if there is no memory for the smaller
+ * map. */
 void rp_count_map_trim(rp_count_map *m);
 
 #endif

@@ -3,18 +3,19 @@
  * reuse.
  *
  * Without the pool, the C library returns freed blocks of this size to the system, and the
- * system clears the pages of the next block when they are first written to. Clearing the pages
- * takes longer than filling them, so each large chunk of a writer would cost this time.
+ * system clears the pages of the next allocated block when they are first written to. Clearing
+ * the pages takes longer than filling them, so each large chunk of a writer would cost this
+ * time.
  *
- * The pool keeps at most RP_LARGE_KEPT_BYTES of idle blocks. It keeps a freed block if the idle
- * blocks, with this one, have no more bytes than the blocks that were in use before the call,
- * or no more than RP_LARGE_FIRST_BYTES. Otherwise the freed block goes back to the C library;
- * the idle blocks stay. When the pool has no idle block of a requested size, it drops idle
- * blocks of other sizes.
+ * The pool keeps at most RP_LARGE_KEPT_BYTES of idle blocks. Within this bound, it keeps a
+ * freed block if the idle blocks, including this block, then have at most RP_LARGE_FIRST_BYTES,
+ * or at most as many bytes as were in use before the call. Otherwise the freed block goes back
+ * to the C library. When the pool has no idle block of a requested size, it drops idle blocks
+ * of other sizes.
  *
- * There is one pool per process, with static state. Any thread may use it. No call waits for
- * the pool's lock: while another thread holds the lock, blocks come from the C library and
- * return to it. In the child of a fork, the lock stays held for ever if a thread of the parent
+ * There is one pool per process, in static variables. Any thread may use it. No call waits for
+ * the pool's lock: while another thread holds the lock, blocks come from the C library and go
+ * back to it. In the child of a fork, the lock stays held for ever if a thread of the parent
  * held it at the fork; the pool then remains unused. */
 #ifndef RP_UTIL_LARGE_POOL_H
 #define RP_UTIL_LARGE_POOL_H

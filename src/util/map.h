@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash map from 64-bit keys to slot numbers that does not store the keys.
+/* A hash map from 64-bit keys to slot numbers. The map itself does not store the keys.
  *
  * For each key the map stores 32 bits of the hash (the tag) and the slot. The owner of the map
  * stores the keys in its slots and compares them. Entries are stored in buckets of seven, one
@@ -8,20 +8,21 @@
  *   bucket   | tag x 7 | slot x 7 | passed (64 bits) |       tag 0: free
  *
  * The upper bits of the tag give the home bucket of an entry. If the home bucket is full, the
- * entry goes into the next bucket with room, and the home bucket and every full bucket after it
- * count the entry in `passed`. So a look-up compares the seven tags of one line without a
- * branch, and continues with the next bucket only if `passed` is not 0. A removal clears one
- * entry and moves none. The hash depends on a seed, so that a peer that chooses keys, but does
- * not know the seed, cannot cause collisions.
+ * entry goes into the next bucket with room. Each bucket that was too full for the entry, from
+ * the home bucket on, counts the entry in `passed`. So a look-up compares the seven tags of a
+ * bucket without a branch, and continues with the next bucket only if `passed` is not 0. A
+ * removal clears one entry and moves none. The hash depends on a seed, so that a peer that
+ * chooses keys, but does not know the seed, cannot cause collisions.
  *
  * Growth is incremental. A full map gets an array of twice as many buckets, and each
  * rp_map_reserve() moves a few entries from the old array to the new one, in the order of their
  * home buckets. So no insert, removal or look-up takes time in proportion to the size of the
- * map. rp_map_reserve() takes such time only if it reserves very many entries. rp_map_clear()
- * frees a large array instead of clearing it.
+ * map. Only an rp_map_reserve() of very many entries does. rp_map_clear() frees a large array
+ * instead of clearing it.
  *
  * Invariants:
- *   M1  an entry is in the array `old` exactly if its tag is >= old_from, otherwise in `now`;
+ *   M1  an entry is in the old array (`old`) exactly if its tag is >= old_from, otherwise in
+ *       the new array (`now`);
  *   M2  if there is no old array, old_from is 2^32, which is above every tag;
  *   M3  count is the number of entries in both arrays;
  *   M4  `passed` of a bucket counts the entries whose home is this bucket or an earlier one and
@@ -67,7 +68,7 @@ typedef struct rp_map {
 } rp_map;
 
 void rp_map_init(rp_map *map, const rp_allocator *alloc, uint64_t seed);
-/* Makes a map with the seed of `other`: a key has the same tag in both maps. */
+/* Initialises a map with the seed of `other`, so that a key has the same tag in both maps. */
 void rp_map_init_like(rp_map *map, const rp_map *other);
 void rp_map_deinit(rp_map *map);
 
@@ -83,7 +84,7 @@ static inline uint32_t rp_map_tag(const rp_map *map, uint64_t key)
     return (uint32_t)(((uint64_t)(product >> 64) ^ (uint64_t)product) >> 32) | 1;
 }
 
-/* Returns the array in which an entry with this tag is, if the map has it. */
+/* Returns the array that has an entry with this tag, if the map has such an entry. */
 static inline const rp_map_array *rp_map_array_of(const rp_map *map, uint32_t tag)
 {
     return __builtin_expect(tag >= map->old_from, 0) ? &map->old : &map->now;
@@ -101,8 +102,8 @@ static inline void rp_map_prefetch(const rp_map *map, uint32_t tag)
     if (array->buckets != NULL) __builtin_prefetch(array->buckets + rp_map_home(array, tag), 1);
 }
 
-/* Like rp_map_prefetch(), but needs no lock. Since another thread can make the map grow at the
- * same time, this possibly prefetches a wrong or even a freed line. That is harmless, because a
+/* Like rp_map_prefetch(), but needs no lock. If another thread makes the map grow at the same
+ * time, the call possibly prefetches a wrong or even a freed line. This does no harm, because a
  * prefetch has no other effect and cannot fault. */
 static inline void rp_map_prefetch_unlocked(const rp_map *map, uint32_t tag)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that allocate from an rp_allocator: zeroed, resized and aligned memory, with checks
- * for overflow. */
+/* Memory: functions that allocate from an rp_allocator, with checks for overflow, and functions
+ * that get memory from the system or return it. */
 #ifndef RP_UTIL_MEM_H
 #define RP_UTIL_MEM_H
 
@@ -45,9 +45,9 @@ void *rp_alloc_array(const rp_allocator *a, size_t count, size_t element_size);
 /* Frees `size` bytes at `ptr`. NULL is fine. */
 void rp_release(const rp_allocator *a, void *ptr, size_t size);
 
-/* Resizes the array at `*array` from `old_count` to `new_count` elements; new elements are
- * zeroed. Returns false and changes nothing if there is no memory or new_count * element_size
- * overflows. */
+/* Resizes an array from `old_count` to `new_count` elements; new elements are zeroed. `array`
+ * is the address of the caller's pointer to the array, which the function replaces. Returns
+ * false and changes nothing if there is no memory or new_count * element_size overflows. */
 bool rp_resize_array(const rp_allocator *a, void *array, size_t old_count, size_t new_count,
                      size_t element_size);
 /* Like rp_resize_array(), but new elements are not initialised. Resizing a large array of the
@@ -70,8 +70,8 @@ void rp_unmap_pages(void *ptr, size_t size);
 /* Returns the bytes of memory that the machine has; 0 if not known. */
 uint64_t rp_machine_memory(void);
 
-/* Returns unused memory of the default allocator to the system, page by page. During the call,
- * other threads that allocate possibly wait, because the call holds locks of the allocator. */
+/* Returns unused pages of the default allocator to the system. The call holds locks of the
+ * allocator, so other threads that allocate possibly wait. */
 void rp_trim_memory(void);
 
 /* Asks the system to provide memory now for the pages that lie wholly within these `size`

@@ -3,7 +3,7 @@
  *
  * Tables allocate one or two small objects for every item and free them much later, often on
  * another thread. The pool mostly allocates or frees a block in a few instructions, without a
- * lock or an atomic.
+ * lock and without atomic operations.
  *
  *   thread              many at once        depot              one at a time    system
  *   a cache,        <------------------>    slabs of      <------------------>  regions of
@@ -12,10 +12,11 @@
  * Blocks have 32 sizes, which are called classes: multiples of 16 bytes up to 256, of 64 up to
  * 1024, and of 256 up to 2048. For each class, a thread caches up to 256 KiB of free blocks in
  * two stacks. When both are full, it returns one full stack to the depot of the class. The
- * depot keeps up to twelve full stacks, and gives one to the next thread whose cache is empty.
- * A slab without a block in use goes back to its region and can be used for another class. The
- * pool keeps at most as many empty regions as it has regions in use, but at least one; other
- * empty regions are unmapped. So the pool holds at most twice the memory of the regions in use.
+ * depot keeps up to twelve full stacks of a class, and gives one to the next thread whose cache
+ * of this class is empty. A slab without a block in use goes back to its region and can be used
+ * for another class. The pool keeps as many empty regions as it has regions in use, but at
+ * least one; it unmaps further empty regions. So the pool holds at most twice the memory of the
+ * regions in use.
  *
  * There is one pool per process, with static state. A thread that ends returns its cache. Any
  * thread may use the pool, also in the child of a fork. */

@@ -67,14 +67,15 @@ void rp_mutex_init(rp_mutex *m, int rank);
 void rp_mutex_deinit(rp_mutex *m);
 void rp_mutex_lock(rp_mutex *m) RP_ACQUIRE(*m);
 /* Acquires the mutex and returns true if no wait is needed, otherwise returns false. It is for
- * callers that can do without the mutex. An example is the child of a fork, in which a mutex
- * possibly stays held for ever, because its holder is a thread of the parent. */
+ * callers that can do their work without the mutex. An example is the child of a fork: there a
+ * mutex possibly stays held for ever, because the thread that held it exists only in the
+ * parent. */
 bool rp_mutex_try_lock(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
-/* Acquires a second mutex of the same rank as the mutex that the thread acquired last. The
- * caller must know that no other thread waits for a mutex of this rank while it holds another
- * one; otherwise the two threads could deadlock. docs/threading.md explains why the callers
- * satisfy this. rp_mutex_try_lock_beside() spins for some microseconds, and then returns false
- * instead of sleeping. */
+/* Acquires a second mutex of the same rank as the mutex that the thread acquired last. Two
+ * threads that both hold a mutex of a rank and wait for another of the same rank could
+ * deadlock. So the caller must know that no other thread does this at the same time;
+ * docs/threading.md explains why the callers know it. rp_mutex_try_lock_beside() spins for some
+ * microseconds, and then returns false instead of sleeping. */
 void rp_mutex_lock_beside(rp_mutex *m) RP_ACQUIRE(*m);
 bool rp_mutex_try_lock_beside(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
 void rp_mutex_unlock(rp_mutex *m) RP_RELEASE(*m);
@@ -89,7 +90,8 @@ bool rp_mutex_is_held(const rp_mutex *m);
 void rp_cond_init(rp_cond *c);
 void rp_cond_deinit(rp_cond *c);
 void rp_cond_signal(rp_cond *c);
-/* Wakes all waiting threads. Needed if the threads wait for different conditions. */
+/* Wakes all waiting threads. Needed instead of rp_cond_signal() if the threads wait for
+ * different conditions. */
 void rp_cond_broadcast(rp_cond *c);
 /* Waits for a signal until the monotonic time `until_ns` (INT64_MAX: for ever). Returns false
  * if the time passed first. Possibly returns true without a signal. */

@@ -3,8 +3,8 @@
  * sleeps, it runs again about 10 us after the event for which it waits. If it polls, it sees
  * the event at once.
  *
- * A poll that finds nothing is a miss. After RP_POLL_MISSES misses in a row, only one wait of
- * RP_POLL_AGAIN polls, until a poll finds something again. If the process has only one
+ * A poll that finds nothing is a miss. After RP_POLL_MISSES misses in a row, only one in
+ * RP_POLL_AGAIN waits polls, until a poll finds something again. If the process has only one
  * processor, no wait polls, since the thread that causes the event needs the processor. */
 #ifndef RP_UTIL_POLLING_H
 #define RP_UTIL_POLLING_H
@@ -16,7 +16,7 @@
 
 enum { RP_POLL_MISSES = 4, RP_POLL_AGAIN = 32 };
 
-/* Several threads may use one rp_polling without a lock. If they then lose a count, that does
+/* Several threads may use one rp_polling without a lock. They can then lose a count, which does
  * no harm. */
 typedef struct rp_polling {
     bool has_processors; /* the process may use more than one processor */

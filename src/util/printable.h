@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Escapes text for output. These functions, in addition to reprise/printable.h, are for the
- * library only. They have no state. */
+/* Functions for escaping text that are not in the public header reprise/printable.h. They have
+ * no state. */
 #ifndef RP_UTIL_PRINTABLE_H
 #define RP_UTIL_PRINTABLE_H
 
@@ -8,9 +8,9 @@
 
 enum { RP_SPELT_BYTES = 8 };
 
-/* Escapes the first character of `text` and writes it to `out`, without a terminating zero.
- * `text` has `size` >= 1 bytes. Returns the number of bytes read from `text`. Sets `*spelt` to
- * the number of bytes written to `out`. */
+/* Writes the first character of `text`, escaped as `how` says, to `out`, without a terminating
+ * zero. `text` has `size` >= 1 bytes. Returns the number of bytes read from `text`. Sets
+ * `*spelt` to the number of bytes written to `out`. */
 size_t rp_spell(const char *text, size_t size, rp_spelling how, char out[RP_SPELT_BYTES],
                 size_t *spelt);
 

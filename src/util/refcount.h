@@ -38,9 +38,9 @@ static inline void rp_refcount_inc(rp_refcount *r)
 
 /* Drops `n` references. Returns true if they were the last.
  *
- * If the caller holds all references, no other thread can add or drop one, so a load is enough,
- * which is cheaper than a read-modify-write operation. The load acquires the writes that other
- * threads released when they dropped their references. */
+ * If the caller holds all references, no other thread can add or drop one. Then a load is
+ * enough, which is cheaper than a read-modify-write operation. The load acquires the writes
+ * that other threads released when they dropped their references. */
 static inline bool rp_refcount_sub(rp_refcount *r, uint32_t n)
 {
     uint_least32_t before = atomic_load_explicit(&r->n, memory_order_acquire);

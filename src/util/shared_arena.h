@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that other processes of this host may read: a range of addresses, filled from the
- * beginning with parts. Each part is a memfd of fixed length.
+/* Memory that other processes on the same machine are allowed to read. It is a range of
+ * addresses, filled from the beginning with parts. Each part is a memfd (an anonymous file) of
+ * fixed length.
  *
  *   | part           | part              | ... nothing mapped yet ... |
  *   | run | run | run          | run     |
@@ -13,24 +14,24 @@
  * Each part is sealed when it is made. Its length never changes, so a process that has mapped
  * it never gets SIGBUS, and only the mapping of this process can write to it. The system
  * provides a page when it is first touched, even by a reader. Therefore a part is made only
- * when a block needs it, and is no longer than the largest of these: its first block,
- * `step_bytes`, and an eighth of the parts before it. The seal against writing also forbids
- * giving single pages back to the system. So free pages go back only when the arena is freed;
- * until then, later blocks reuse them.
+ * when a block needs it. Its length is at most the largest of three: its first block,
+ * `step_bytes`, and an eighth of the length of all parts before it. The seal against writing
+ * also forbids giving single pages back to the system. So free pages go back only when the
+ * arena is freed; until then, later blocks reuse them.
  *
  * Invariants (rp_shared_arena_check() tests them):
  *
  *   I1  runs follow each other without a gap, from page 0 to the last page of the parts;
- *   I2  the entries of the first and the last page of a run both have the run's length and
- *       whether the run is free;
+ *   I2  the bookkeeping entries of the first and the last page of a run both have the run's
+ *       length and whether the run is free;
  *   I3  no two free runs are neighbours;
  *   I4  a free run is in the list of its length, and a used run is in no list;
  *   I5  the bit of a list is set exactly if the list is not empty;
  *   I6  used_pages is the sum of the pages of used runs.
  *
- * Any thread may call these functions. The arena's lock has rank 90 and is held for a few list
- * operations or while a part is added. No other lock is acquired while it is held. The owner
- * and each block hold a reference to the arena. */
+ * Any thread may call these functions. The arena's lock has rank 90 (util/mutex.h) and is held
+ * for a few list operations or while a part is added. No other lock is acquired while this lock
+ * is held. The owner and each block hold a reference to the arena. */
 #ifndef RP_UTIL_SHARED_ARENA_H
 #define RP_UTIL_SHARED_ARENA_H
 
@@ -54,9 +55,9 @@ void rp_shared_arena_unref(rp_shared_arena *arena); /* NULL is fine */
  * owner has dropped its reference to the arena. */
 rp_allocator rp_shared_arena_allocator(rp_shared_arena *arena);
 
-/* Stops all reuse for ever: freed blocks keep their contents, and new blocks come from the
- * fallback allocator. The owner calls this before it frees blocks that other processes possibly
- * still read. */
+/* From now on, freed memory of the arena is not reused: freed blocks keep their contents, and
+ * new blocks come from the fallback allocator. The owner calls this function before it frees
+ * blocks that other processes possibly still read. */
 void rp_shared_arena_retire(rp_shared_arena *arena);
 
 /* Sets `*offset` to the offset in the arena of the `size` bytes at `data`. Returns false if

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maps the parts of a shared arena (shared_arena.h) read-only, in another process than that of
- * the arena's owner.
+/* Maps the parts of a shared arena (shared_arena.h) read-only, in a process that reads the
+ * arena of another process.
  *
- * The owner of the arena is not trusted. A part must be a file that is sealed against shrinking
- * and has at least the announced length, and rp_shared_map_find() returns only mapped bytes.
- * The owner can still change the bytes while they are read. A reader must therefore copy each
- * value before it checks the value, and must not read the value from the arena again after the
- * check.
+ * The owner of the arena is not trusted. So rp_shared_map_add() requires that a part is sealed
+ * against shrinking and has at least the announced length, and rp_shared_map_find() returns
+ * only mapped bytes. The owner can still change the bytes while a reader reads them. A reader
+ * must therefore copy each value before it checks the value, and must not read the value from
+ * the arena again after the check.
  *
  * Invariant S1: mapped_bytes <= reserve_bytes and part_count <= RP_SHARED_MAX_PARTS. */
 #ifndef RP_UTIL_SHARED_MAP_H
@@ -21,9 +21,8 @@ enum { RP_SHARED_MAX_PARTS = 256 };
 /* The mapped parts of an arena. */
 typedef struct rp_shared_map {
     uint8_t *base;
-    size_t reserve_bytes; /* size of the reserved range of addresses */
-    size_t part_count;    /* at most RP_SHARED_MAX_PARTS, since each part is a mapping of the
-                             process */
+    size_t reserve_bytes;       /* size of the reserved range of addresses */
+    size_t part_count;          /* bounded, since a process has a limited number of mappings */
     atomic_size_t mapped_bytes; /* sum of the lengths of the parts */
 } rp_shared_map;
 
@@ -32,9 +31,10 @@ RP_NODISCARD rp_status rp_shared_map_init(rp_shared_map *map, uint64_t reserve_b
                                           rp_error *err);
 void rp_shared_map_deinit(rp_shared_map *map);
 
-/* Maps the next part after the others. The caller keeps the descriptor and may close it at
- * once. Only one thread at a time may call this. Errors: RP_CORRUPT (not a memfd, not sealed,
- * too short, beyond the reserved range, or too many parts), RP_NO_RESOURCE. */
+/* Maps the next part, directly after the parts mapped so far. The caller keeps the descriptor
+ * and may close it at once. Only one thread at a time may call this. Errors: RP_CORRUPT (not a
+ * memfd, not sealed, too short, beyond the reserved range, or too many parts),
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_shared_map_add(rp_shared_map *map, int fd, uint64_t bytes,
                                          rp_error *err);
 

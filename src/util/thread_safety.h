@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Macros for clang's thread-safety analysis; empty for other compilers. In C, clang 14 does not
- * accept a guarded_by attribute that names a field of the same struct, so RP_GUARDED_BY() only
- * documents. */
+/* Macros for clang's thread-safety analysis; empty for other compilers. RP_GUARDED_BY() is
+ * always empty and only documents: in C, clang 14 does not accept a guarded_by attribute that
+ * names a field of the same struct. */
 #ifndef RP_UTIL_THREAD_SAFETY_H
 #define RP_UTIL_THREAD_SAFETY_H
 

@@ -2,10 +2,11 @@
 /* Checks of invariants in builds without NDEBUG: debug builds and those with sanitizers.
  *
  * assert() states one condition that takes constant time. RP_VERIFY() calls the checker of a
- * module, which may walk a whole structure. If a checker ran after each operation, n operations
- * would cost n * n. So for large structures RP_VERIFY() skips most of these runs, which bounds
- * the average cost of an operation. For a structure of up to VERIFY_PACE parts the checker runs
- * every time; for a structure of 8 * VERIFY_PACE parts it runs every 8th time. */
+ * module, which may walk a whole structure. Run after each of n operations on n parts, a
+ * checker would take n * n steps in all. So for large structures RP_VERIFY() skips most runs of
+ * the checker, which bounds the average cost of an operation. For a structure of up to
+ * VERIFY_PACE parts the checker runs every time; for a structure of 8 * VERIFY_PACE parts it
+ * runs every 8th time. */
 #ifndef RP_UTIL_VERIFY_H
 #define RP_UTIL_VERIFY_H
 

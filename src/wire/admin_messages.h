@@ -83,8 +83,9 @@ typedef struct rp_wire_caller {
     uint64_t id; /* id of its connection; 0: the call is from the server's own process */
 } rp_wire_caller;
 
-/* Both functions append to a WhyBlockedResponse. The caller appends any number of calls, then
- * the total. Deadlines are sent relative to `now_ns`, the monotonic time. */
+/* Both functions append to a WhyBlockedResponse. The caller appends any number of waiting
+ * calls, then their total number. Deadlines are sent relative to `now_ns`, the monotonic time.
+ */
 void rp_wire_write_waiting_call(rp_buf *out, const char *table, const rp_waiting *waiting,
                                 const rp_wire_caller *caller, int64_t now_ns);
 void rp_wire_write_waiting_total(rp_buf *out, size_t total);

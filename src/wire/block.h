@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A refcounted buffer for received bytes. A message holds a reference to the block with its
- * bytes, and so does every chunk in the message. While a block has only one reference, it can
- * grow as bytes arrive.
+/* A refcounted buffer for received bytes. A received message holds a reference to the block
+ * with its bytes, and so does every chunk of the message that was not copied. While a block has
+ * only one reference, it can grow as bytes arrive.
  *
  * Invariants:
  *   B1  size <= capacity;

@@ -10,9 +10,10 @@
 typedef struct rp_wire_connection {
     uint64_t id;
     rp_string address, role, protocol;
-    int64_t open_ms; /* age of the connection. A reader returns 0 to INT64_MAX / 1000000 */
+    int64_t open_ms; /* age of the connection. The reader below returns a value from 0 to
+                        INT64_MAX / 1000000, so that it fits into an int64_t of nanoseconds */
     uint64_t calls, bytes_in, bytes_out;
-    bool is_caller;
+    bool is_caller; /* the client has requested the list on this connection */
 } rp_wire_connection;
 
 /* Both functions append to a response. The caller appends any number of connections, then the

@@ -27,8 +27,8 @@ bool rp_wire_is_text(const void *data, size_t size);
 RP_NODISCARD rp_status rp_wire_read_text(const rp_pb_field *field, const char *what,
                                          rp_string *out, rp_error *err);
 
-/* Reads a message whose only field, number 1, is a string. The limits and errors are those of
- * rp_wire_read_text(). `*out` is "" if the field is absent. */
+/* Reads a message whose only field, number 1, is a string. The limits and errors are the same
+ * as for rp_wire_read_text(). `*out` is "" if the field is absent. */
 RP_NODISCARD rp_status rp_wire_read_only_text(const uint8_t *data, size_t size,
                                               const char *message, const char *what,
                                               rp_string *out, rp_error *err);
@@ -53,14 +53,15 @@ uint64_t *rp_wire_copy_numbers(const rp_pb_field *field, uint64_t *out);
 RP_NODISCARD bool rp_wire_is_update(const rp_pb_field *field);
 
 /* A fast path: reads the next field if it is a KeyWithPriority with the field number `number`
- * (below 16) that has a key and a priority in this order. All known writers send this form. If
- * the result is false, nothing was read, and the caller must use rp_pb_next(). */
+ * (below 16) that has first a key and then a priority. All known writers send the fields in
+ * this order. If the result is false, nothing was read, and the caller must use rp_pb_next().
+ */
 RP_NODISCARD bool rp_wire_next_update(rp_pb_reader *reader, uint32_t number, rp_update *update);
 /* As rp_wire_next_update(), but skips the field instead of reading it. */
 RP_NODISCARD bool rp_wire_skip_update(rp_pb_reader *reader, uint32_t number);
 
-/* Copies all KeyWithPriority fields with the field number `number`. The message must have been
- * checked before. */
+/* Copies all KeyWithPriority fields with the field number `number`. The caller must have
+ * checked the message before. */
 void rp_wire_copy_updates(const uint8_t *data, size_t size, uint32_t number,
                           rp_update *updates);
 

@@ -40,8 +40,8 @@ typedef struct rp_insert_request {
     rp_insert_excess excess; /* written even on an error */
 } rp_insert_request;
 
-/* Makes the first pass. Errors: RP_INVALID (malformed), RP_NO_RESOURCE (a limit is exceeded;
- * the error names the part, the count and the limit). */
+/* Makes the first pass. Errors: RP_INVALID (the message is malformed), RP_NO_RESOURCE (a limit
+ * is exceeded; the error text names the kind of part, the count and the limit). */
 RP_NODISCARD rp_status rp_insert_request_read(const uint8_t *data, size_t size,
                                               const rp_insert_limits *limits,
                                               rp_insert_request *out, rp_error *err);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the trajectory of an item. A client sends a trajectory to insert an item, a server to
- * return an item. The size is computed first, so that the trajectory is written directly
- * into the memory of the message.
+/* Writes the trajectory of an item. A client sends a trajectory when it inserts an item, a
+ * server when it returns an item. The size is computed first, so that the trajectory is written
+ * directly into the memory of the message.
  *
  *   FlatTrajectory   1 Column, repeated
  *   Column           1 ChunkSlice, repeated   2 squeeze
  *   ChunkSlice       1 chunk_key  2 offset  3 length  4 index
  *
  * A slice has less than 128 bytes, and so has a column of at most RP_SHORT_COLUMN slices. A
- * length below 128 is a varint of one byte. So the writer leaves one byte free before such a
- * slice or column, and sets this byte to the length after it has written the content. */
+ * length below 128 is a varint of one byte. So the writer leaves one byte free before each
+ * slice or short column, and sets this byte to the length after it has written the content. */
 #ifndef RP_WIRE_ITEM_WIRE_H
 #define RP_WIRE_ITEM_WIRE_H
 
@@ -39,7 +39,7 @@ enum {
 
 enum {
     RP_SLICE_MAX_BYTES = 2 + 11 + 3 * 6, /* largest size of a slice with its tag and length */
-    /* So many slices, together with the field RP_ITEM_SQUEEZE, always fit into 127 bytes, the
+    /* This many slices, together with the field RP_ITEM_SQUEEZE, always fit into 127 bytes, the
      * largest length whose varint has one byte. */
     RP_SHORT_COLUMN = (127 - 2) / RP_SLICE_MAX_BYTES,
 };

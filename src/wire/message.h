@@ -5,9 +5,10 @@
  *   bytes    | prefix (5) | own | own | own ...
  *                               ^ borrowed pieces are inserted between own bytes
  *
- * Borrowed bytes belong to chunks. Until the message has been written to the socket, the
- * message holds references to trajectories that refer to these chunks. Small chunks are copied,
- * since a piece costs more than the copy. A pool keeps released messages for reuse.
+ * Borrowed bytes belong to chunks. So that the chunks stay in memory until the message has been
+ * written to the socket, the message holds references to trajectories that refer to them. Small
+ * chunks are copied, since a piece costs more than the copy. A pool keeps released messages for
+ * reuse.
  *
  * Invariants:
  *   R1  `borrowed` is the sum of the sizes of all pieces; the values of `at` ascend;

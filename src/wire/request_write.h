@@ -2,10 +2,10 @@
 /* Writes the requests of a client, except insert requests (insert_request_write.h). The server
  * reads them with reverb_messages.h and admin_messages.h.
  *
- * Each function appends one message to `out`. If an append fails, `out->bad` is set: the caller
- * must test it before it sends the message. The arguments are not checked here, since the
- * server checks every request. ServerInfoRequest and CheckpointRequest are empty messages, so
- * they need no function. */
+ * Each function but rp_wire_write_lease() appends one message to `out`. If there is no memory,
+ * `out->bad` is set: the caller must test `out->bad` before it sends the message. The arguments
+ * are not checked here, since the server checks every request. ServerInfoRequest and
+ * CheckpointRequest are empty messages, so they need no function. */
 #ifndef RP_WIRE_REQUEST_WRITE_H
 #define RP_WIRE_REQUEST_WRITE_H
 

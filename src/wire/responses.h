@@ -12,8 +12,8 @@
 
 #include "reprise/table.h"
 
-/* The first function checks an InsertStreamResponse and counts its keys. The second copies the
- * keys of a response that the first has checked. */
+/* rp_wire_read_insert_response() checks an InsertStreamResponse and counts its keys. Afterwards
+ * rp_wire_insert_response_keys() copies the keys of the same response to `keys`. */
 RP_NODISCARD rp_status rp_wire_read_insert_response(const uint8_t *data, size_t size,
                                                     size_t *count, rp_error *err);
 void rp_wire_insert_response_keys(const uint8_t *data, size_t size, uint64_t *keys);
@@ -56,9 +56,9 @@ RP_NODISCARD rp_status rp_wire_read_status(const rp_allocator *alloc, const uint
 
 void rp_wire_tables_free(rp_wire_tables *tables); /* NULL is fine */
 
-/* Adds a result of rp_wire_read_status() to one of rp_wire_read_server_info(): copies the
- * fields that only a StatusResponse has from each table of `status` to the table of `tables`
- * with the same name. */
+/* Completes `tables`, a result of rp_wire_read_server_info(), with `status`, a result of
+ * rp_wire_read_status(): copies the fields that only a StatusResponse has from each table of
+ * `status` to the table of `tables` with the same name. */
 void rp_wire_tables_merge(rp_wire_tables *tables, const rp_wire_tables *status);
 
 typedef struct rp_wire_waiting {

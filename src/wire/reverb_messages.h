@@ -38,8 +38,8 @@ RP_NODISCARD rp_status rp_wire_read_mutate_request(const uint8_t *data, size_t s
                                                    size_t max_keys, rp_wire_mutate_request *out,
                                                    rp_error *err);
 
-/* The first function copies the update_count updates, the second the delete_count keys, in the
- * order of the message. */
+/* rp_wire_mutate_updates() copies the update_count updates, rp_wire_mutate_deletes() the
+ * delete_count keys to delete, in the order of the message. */
 void rp_wire_mutate_updates(const rp_wire_mutate_request *request, rp_update *updates);
 void rp_wire_mutate_deletes(const rp_wire_mutate_request *request, uint64_t *keys);
 
@@ -50,7 +50,8 @@ RP_NODISCARD rp_status rp_wire_read_initialize_request(const uint8_t *data, size
                                                        rp_error *err);
 
 /* Each writer appends one message to `out`, and sets `out->bad` on failure (util/buf.h). The
- * other responses of the service are empty messages. */
+ * responses of the service without a writer here are empty messages, or are written by
+ * sample_response.h. */
 void rp_wire_write_insert_response(rp_buf *out, const uint64_t *keys, size_t count);
 /* state_id[0] is the high half of the state's id, state_id[1] the low half. */
 void rp_wire_write_server_info(rp_buf *out, const uint64_t state_id[2],

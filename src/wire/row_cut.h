@@ -4,8 +4,9 @@
  *
  * The result is a new chunk with the rows [first, first + count) of the original chunk. Its
  * key, episode, columns, codec and delta encoding are the same. If the original has exactly one
- * row for each step, the range of steps of the result is that of the rows in the result.
- * Otherwise the result has the range of steps of the original. The original is not changed. */
+ * row for each step, the result has the steps [first, first + count) of the original's range of
+ * steps. Otherwise the result has the whole range of steps of the original. The original is not
+ * changed. */
 #ifndef RP_WIRE_ROW_CUT_H
 #define RP_WIRE_ROW_CUT_H
 

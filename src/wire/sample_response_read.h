@@ -51,8 +51,8 @@ void rp_sample_reader_free(rp_sample_reader *reader); /* NULL is fine */
 
 /* Memory shared with the server. A hold is the server's reference to the trajectory of one
  * sample, kept for this client (server/shm/lease.h). While the hold exists, the chunks of the
- * trajectory stay in the shared memory. While the reader assembles the sample, it has a
- * reference to the hold. Every chunk of the sample has a reference too. */
+ * trajectory stay in the shared memory. While the reader assembles the sample, the reader has a
+ * reference to the hold. Every chunk of the sample has a further reference to the hold. */
 typedef struct rp_shared_source {
     /* Returns the address of `size` bytes at `offset`; NULL if these bytes are not in the
      * shared memory. */
@@ -69,8 +69,8 @@ typedef struct rp_shared_source {
  * between streams. */
 void rp_sample_reader_share(rp_sample_reader *reader, const rp_shared_source *shared);
 
-/* Drops the message and an incomplete sample. The caller must call this before a new stream and
- * after an error. */
+/* Drops the unread part of the message, and the parts of an incomplete sample. The caller must
+ * call this before a new stream and after an error. */
 void rp_sample_reader_reset(rp_sample_reader *reader);
 
 /* Returns true if a part of a sample has been read, and further pieces of it must follow. */
@@ -84,7 +84,7 @@ void rp_sample_reader_open(rp_sample_reader *reader, const uint8_t *data, size_t
                            rp_block *block);
 
 /* Writes the next samples of the message to `out`, in order, up to `capacity` (>= 1). If
- * `*count` is 0, the message has no more samples. The `weight` of these samples is 1. The
+ * `*count` is 0, the message has no more samples. The samples in `out` have the weight 1. The
  * caller releases them with rp_samples_release(). On failure `out` has nothing to release, the
  * remaining samples of the message are lost, and the reader is reset. */
 RP_NODISCARD rp_status rp_sample_reader_next(rp_sample_reader *reader, rp_sample *out,

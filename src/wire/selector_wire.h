@@ -19,8 +19,8 @@ typedef struct rp_wire_selector {
     bool min_heap;
 } rp_wire_selector;
 
-/* Reads a KeyDistributionOptions field. If a message has the field twice, the second field is
- * merged into the first. Returns false if the field is malformed. */
+/* Reads a KeyDistributionOptions field. If a message has the field twice, the second call
+ * merges the second field into `selector`. Returns false if the field is malformed. */
 RP_NODISCARD bool rp_wire_read_selector(const rp_pb_field *field, rp_wire_selector *selector);
 
 /* Converts `selector` to options. Must be called after all fields of the message have been

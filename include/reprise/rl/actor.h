@@ -3,9 +3,10 @@
  *
  * An actor chooses actions, with exploration, for a group of parallel environments. It writes
  * the steps as items with priorities to the replay, which is the table from which learners draw
- * their batches. It can use any kind of client (reprise/client.h). An actor owns no parameters:
- * its owner sets the field `params`, and is allowed to change the field between any two calls.
- * A learner (learner.h), in this process or in another one, computes the parameters.
+ * their batches. The actor reaches the replay through a client of any kind (reprise/client.h).
+ * An actor owns no parameters: its owner sets the field `params`, and is allowed to change the
+ * field between any two calls. A learner (learner.h), in this process or in another one,
+ * computes the parameters.
  *
  * An actor is a struct of functions, so a program can supply an actor of its own: a struct
  * whose first member is an rp_actor. One thread at a time may use an actor. */
@@ -31,8 +32,8 @@ typedef struct rp_actor_class {
     /* Writes one step of every environment to the replay. First waits while too many items are
      * unconfirmed, that is, not yet accepted by the table. A table whose rate limiter accepts
      * items slowly therefore slows the actor down. After RP_DEADLINE and RP_CANCELLED nothing
-     * has been written, and the call can be repeated. All other errors are statuses of the
-     * replay, and after them the owner must call begin(). */
+     * has been written, and the call can be repeated. Any other error is a status with which a
+     * call to the replay failed. After this error the owner must call begin(). */
     rp_status (*observe)(rp_actor *actor, const rp_agent_step *step, rp_wait wait,
                          rp_error *err);
     /* Sends all items and waits until they are confirmed. */
@@ -44,9 +45,9 @@ typedef struct rp_actor_class {
     size_t (*get_state)(rp_actor *actor, rp_state_part *parts);
     rp_status (*restored)(rp_actor *actor, rp_error *err);
     void (*free)(rp_actor *actor);
-    /* Sets the number of actors, `actors`, and the index of this one among them, from 0 on.
-     * From this call on, the actor explores as these two numbers require. NULL: exploration
-     * does not depend on them. */
+    /* Sets the number of actors (`actors`) and the index of this actor among them, counted from
+     * 0. From this call on, the actor explores as these two numbers require. NULL: exploration
+     * does not depend on these numbers. */
     void (*set_group)(rp_actor *actor, int64_t index, int64_t actors);
 } rp_actor_class;
 

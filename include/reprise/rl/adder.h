@@ -15,9 +15,9 @@
  *       rp_adder_add(adder, &step, rp_wait_forever(), &err);
  *   }
  *
- * An adder makes exactly the items (the same bits) that Acme's adder of the same name
- * (acme/adders/reverb) makes from the same episodes. An episode with T actions has rows 0 to T.
- * Row t < T holds
+ * Acme is DeepMind's library of agents. An adder makes exactly the items (the same bits) that
+ * Acme's adder of the same name (acme/adders/reverb) makes from the same episodes. An episode
+ * with T actions has rows 0 to T. Row t < T holds
  *
  *   observation t, action t, the reward and discount that follow action t, start_of_episode
  *   (true in row 0 only), extras t
@@ -36,8 +36,8 @@
  *                R = r_f;  D = d_f
  *                for i = f+1 .. l-1:   D = D * discount;  R = R + r_i * D;  D = D * d_i
  *              computed in float32, where r_i and d_i are the reward and the discount of row
- *              i. D includes discount^(m - 1), so the learner multiplies its bootstrapped
- *              value by D * discount.
+ *              i. D includes discount^(m - 1), so the learner multiplies the value of
+ *              observation l by D * discount.
  *   sequence   rows [c - length, c), where c is the number of complete rows of the episode. A
  *              sequence is made whenever c >= length and c - length is a multiple of `period`.
  *              rp_adder_end selects the last sequence of an episode.
@@ -99,15 +99,17 @@ typedef struct rp_adder_table {
     void *ctx;
 } rp_adder_table;
 
-/* Zero-initialise the struct. Fields marked * must be set. rp_adder_new() copies everything. */
+/* Zero-initialise the struct. Fields whose comment begins with * must be set. rp_adder_new()
+ * copies everything. */
 typedef struct rp_adder_options {
     const rp_allocator *alloc; /* NULL: rp_allocator_default() */
     rp_adder_kind kind;
     size_t copies;               /* * 1 to RP_ENV_MAX_COPIES */
     rp_spec observation, action; /* * types of one row; their names are not used */
     rp_shape reward_shape;       /* shape of one reward; if left zero: a scalar */
-    rp_shape discount_shape;     /* shape of one discount. It and reward_shape must broadcast,
-                                    as in NumPy; for n-step, R has the resulting shape */
+    rp_shape discount_shape;     /* shape of one discount. reward_shape and discount_shape must
+                                    broadcast, as in NumPy; for n-step, R has the resulting
+                                    shape */
     const rp_spec *extras;       /* specs of one row of each extra column, sorted by the bytes
                                     of their names, as in a flattened dict */
     size_t extra_count;
@@ -150,7 +152,7 @@ RP_API void rp_adder_fit_env(rp_adder_options *options, const rp_env *env);
  *
  * For sequences and episodes each column has a first dimension for the rows. This dimension is
  * -1 if items differ in length. `extras` is a dict with the names of the extra columns; the
- * tuple has no `extras` if there are no such columns. Returns owned: the caller must release
+ * tuple has no `extras` if there are no extra columns. Returns owned: the caller must release
  * the signature with rp_signature_unref(). The errors are those of rp_adder_new(). */
 RP_API RP_NODISCARD rp_status rp_adder_signature(const rp_adder_options *options,
                                                  rp_signature **out, rp_error *err);

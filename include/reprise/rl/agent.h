@@ -67,7 +67,7 @@ typedef struct rp_agent_metrics {
     int64_t item_size; /* items in the table now */
     int64_t bad_items; /* number of samples that were left out of batches because their items
                           were bad, for example had numbers that are not finite. The agent
-                          deletes such items if the table is its own */
+                          deletes bad items if the table is its own */
     char bad_item[96]; /* what is wrong with the latest bad item, for example "item 7 has action
                           5 of 2" */
 } rp_agent_metrics;
@@ -85,8 +85,8 @@ typedef struct rp_agent_class {
     /* Writes one step to the replay. */
     rp_status (*observe)(rp_agent *agent, const rp_agent_step *step, rp_error *err);
     /* Makes as many updates as the rate limiter of the replay permits; often it permits none.
-     * Errors: RP_PRECONDITION (the run has diverged; the text of the error says how), or a
-     * status of the replay. */
+     * Errors: RP_PRECONDITION (the run has diverged; the text of the error says how), or the
+     * status with which a call to the replay failed. */
     rp_status (*learn)(rp_agent *agent, rp_error *err);
     /* Returns the parameters for policies. Borrowed, valid until the next learn(). */
     const rp_real *(*parameters)(const rp_agent *agent);

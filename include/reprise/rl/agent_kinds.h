@@ -10,7 +10,8 @@
 
 RP_BEGIN_DECLS
 
-/* The settings of one agent, whose kind is known from elsewhere. */
+/* The settings of one agent. The union does not store which member is in use: the owner must
+ * know the kind of the agent. */
 typedef union rp_agent_settings {
     rp_dqn_settings dqn;
     rp_dpg_settings dpg;

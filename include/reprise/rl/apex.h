@@ -15,7 +15,8 @@
  * has started. Below, an rp_apex is called a program. The parts can be started in any order,
  * because each part makes the tables that are missing. A part that cannot reach the replay
  * waits until the replay is back, and reports the wait in rp_apex_part.waits_for. After the
- * wait an actor sends its unconfirmed items, those that the table has not accepted yet, again.
+ * wait an actor sends its unconfirmed items again. An item is unconfirmed until the table has
+ * accepted it.
  *
  *   rp_apex_new(NULL, &options, &apex, &err);
  *   rp_apex_start(apex, RP_APEX_LEARNER, 0, &err);
@@ -44,8 +45,8 @@ typedef struct rp_apex_making {
                                 rp_dqn_settings */
     const rp_env_spec *spec; /* specification of the environment */
     rp_client *client;
-    int64_t index, actors; /* index: of an actor, from 0 on. actors: number of actors in all
-                              processes */
+    int64_t index, actors; /* index: that of the actor to make, from 0 on. actors: number of
+                              actors in all processes */
     rp_pcg64 *rng;         /* a new actor copies the generator; a new learner draws its initial
                               parameters from it */
 } rp_apex_making;
@@ -73,11 +74,11 @@ typedef struct rp_apex_algorithm {
 RP_API const rp_apex_algorithm *rp_apex_dqn(void);
 RP_API const rp_apex_algorithm *rp_apex_dpg(void);
 RP_API const rp_apex_algorithm *rp_apex_sac(void);
-/* Returns the algorithm named `name`: "dqn", "dpg" or "sac". NULL if there is none. */
+/* Returns the algorithm named `name`: "dqn", "dpg" or "sac". Returns NULL for other names. */
 RP_API const rp_apex_algorithm *rp_apex_find(const char *name);
 
-/* Zero-initialise the struct. Fields marked * must be set. Pointers are borrowed until
- * rp_apex_free(). */
+/* Zero-initialise the struct. Fields whose comment begins with * must be set. Pointers are
+ * borrowed until rp_apex_free(). */
 typedef struct rp_apex_options {
     const rp_apex_algorithm *algorithm; /* * */
     const void *settings;               /* * settings struct of the algorithm */
@@ -97,8 +98,8 @@ typedef struct rp_apex_options {
                            parameters; 0: 400 */
     /* The next three fields are numbers of updates, summed over all threads of the learner. */
     int64_t publish_every;    /* updates between two publications of parameters; 0: 50 */
-    int64_t trim_every;       /* updates between two checks of the size of "replay", each of
-                                 which removes the items over the soft limit; 0: 100 */
+    int64_t trim_every;       /* updates between two checks of the size of "replay". A check
+                                 removes the items over the soft limit; 0: 100 */
     int64_t save_every;       /* updates between two snapshots of the learner; 0: 2,000 */
     int64_t eval_episodes;    /* episodes of an evaluation; 0: 20 */
     int64_t confirm_episodes; /* episodes of the second evaluation, which confirms a first one
@@ -109,7 +110,7 @@ typedef struct rp_apex_options {
                                  300,000 */
     int64_t tend_ms;          /* the learner checks from time to time that the table "variables"
                                  still has its latest parameters, and publishes them again if
-                                 not. This is the least time between two checks; 0: 2,000 */
+                                 not. tend_ms is the least time between two checks; 0: 2,000 */
 } rp_apex_options;
 
 enum { RP_APEX_MAX_ACTORS = 4096 };
@@ -151,7 +152,8 @@ RP_API RP_NODISCARD rp_status rp_apex_set_actors(rp_apex *apex, int64_t actors, 
  * so in rp_apex_part.trouble. */
 RP_API void rp_apex_set_learners(rp_apex *apex, int64_t learners);
 
-/* Asks all parts to end. Each ends after its current step, update or call to the replay. */
+/* Asks all parts to end. Each part ends after its current step, its current update or its
+ * current call to the replay. */
 RP_API void rp_apex_stop(rp_apex *apex);
 
 /* Waits at most `ms` milliseconds for the end of the program. Sets `*done` to true if the
@@ -162,8 +164,8 @@ RP_API void rp_apex_stop(rp_apex *apex);
 RP_API RP_NODISCARD rp_status rp_apex_wait(rp_apex *apex, int64_t ms, bool *done,
                                            rp_error *err);
 
-/* The state of a part at one moment. The prefix of a comment names the role that has the field;
- * for the other roles the field is 0, or NaN if it is a double. */
+/* The state of a part at one moment. If a comment begins with the name of a role, only parts of
+ * this role have the field; for other roles the field is 0, or NaN if it is a double. */
 typedef struct rp_apex_part {
     rp_apex_role role;
     int64_t index;
@@ -185,7 +187,8 @@ typedef struct rp_apex_part {
     double exploration;              /* actor: rp_actor.exploration */
     rp_agent_metrics metrics;        /* learner: means over its latest updates */
     int64_t threads;     /* learner: number of threads that rp_apex_set_learners() has set; 0:
-                            it was not called, or the learner refused the number */
+                            rp_apex_set_learners() was not called, or the learner refused the
+                            number */
     int64_t shards_away; /* learner: number of shards that cannot be reached or have no table
                             "replay" */
     bool is_solved;      /* evaluator: it has found the task solved */

@@ -2,8 +2,8 @@
 /* DPG: a deterministic policy and a critic for environments with continuous actions (Silver et
  * al. 2014; DDPG, Lillicrap et al. 2016). This is the variant of the paper on Ape-X (Horgan et
  * al. 2018, section 3.2 and appendix D): it has n-step targets, samples by TD error with
- * importance weights, and evicts items by priority. By default its exploration noise is
- * independent from step to step.
+ * importance weights, and evicts items by priority. By default the exploration noise of a step
+ * is independent of the noise of other steps.
  *
  *   policy   maps an observation o to u = tanh(...), with one component from -1 to 1 for each
  *            dimension of an action; the action is u scaled to the bounds of the environment
@@ -59,8 +59,8 @@ typedef struct rp_dpg_settings {
     double target_rate;       /* an update moves the target networks by target_rate * (online -
                                  target); 1: copies the online networks */
     double noise;             /* standard deviation of the noise that is added to u */
-    double noise_memory;      /* correlation of the noise with that of the step before. 0: the
-                                 noise of each step is independent. Over 0: an
+    double noise_memory;      /* correlation of the noise with the noise of the step before. 0:
+                                 the noise of each step is independent. Over 0: an
                                  Ornstein-Uhlenbeck process with the same standard deviation,
                                  which restarts in every episode */
     double max_loss;          /* if the loss of an update is over this bound, the run has
@@ -68,12 +68,14 @@ typedef struct rp_dpg_settings {
     int64_t learners;         /* number of learner threads, which work together on each batch */
 } rp_dpg_settings;
 
+/* The number of settings, and the number of those that DQN does not have (dpg_settings.h). */
 enum { RP_DPG_SETTINGS = 27, RP_DPG_OWN_SETTINGS = 6 };
 
 /* Returns the settings as a table (settings.h). Static. */
 RP_API const rp_settings_table *rp_dpg_settings_table(void);
 
-/* Call rp_settings_init() and rp_settings_check() (settings.h) with the table of DPG. */
+/* These two functions call rp_settings_init() and rp_settings_check() (settings.h) with the
+ * table of DPG. */
 RP_API void rp_dpg_settings_init(rp_dpg_settings *settings, const char *env_name);
 RP_API RP_NODISCARD rp_status rp_dpg_settings_check(const rp_dpg_settings *settings,
                                                     rp_error *err);
@@ -128,8 +130,8 @@ typedef struct rp_dpg_learner_options {
     rp_store *store;   /* the store that the client uses; batches are then drawn from its table
                           on the caller's thread. NULL: a sampler of the client
                           (reprise/sampler.h) prefetches batches */
-    size_t mutate_for; /* number of updates whose new priorities are sent in one call; 0: 1. Has
-                          no effect if `store` is set */
+    size_t mutate_for; /* number of updates whose new priorities are sent in one request; 0: 1.
+                          Has no effect if `store` is set */
     rp_pcg64 *rng;     /* the generator of the initial parameters; rp_dpg_learner_new() advances
                           it */
 } rp_dpg_learner_options;
@@ -141,9 +143,9 @@ RP_API RP_NODISCARD rp_status rp_dpg_learner_new(const rp_allocator *alloc,
                                                  const rp_dpg_learner_options *options,
                                                  rp_learner **out, rp_error *err);
 
-/* Fills in the options of the table "replay", as rp_dqn_table() does (dqn.h), which explains
- * `slack`. The table evicts items by priority if evict_exponent is below 0. The caller must
- * release the signature with rp_signature_unref().
+/* Fills in the options of the table "replay", as rp_dqn_table() does. dqn.h explains `slack`.
+ * The table evicts items by priority if evict_exponent is below 0. The caller must release the
+ * signature with rp_signature_unref().
  * Errors: RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_dpg_table(const rp_dpg_settings *settings,
                                            const rp_env_spec *spec, double slack,

@@ -16,8 +16,8 @@
  * with the same settings, seed and observations give the same bits.
  *
  * The agent consists of an actor (actor.h) and a learner (learner.h). A program can also make
- * an actor or a learner alone, for example to run them in different processes. These share only
- * the table "replay" and the parameters.
+ * an actor or a learner alone, for example to run them in different processes. The actor and
+ * the learner share only the table "replay" and the parameters.
  *
  * docs/agents/dqn.md has learning curves, the command that made them, and the differences from
  * the papers. */
@@ -76,12 +76,14 @@ typedef struct rp_dqn_settings {
                               reproducible. Has no effect with one learner */
 } rp_dqn_settings;
 
+/* The number of settings (dqn_settings.h). */
 enum { RP_DQN_SETTINGS = 29 };
 
 /* Returns the settings as a table (settings.h). Static. */
 RP_API const rp_settings_table *rp_dqn_settings_table(void);
 
-/* Call rp_settings_init() and rp_settings_check() (settings.h) with the table of DQN. */
+/* These two functions call rp_settings_init() and rp_settings_check() (settings.h) with the
+ * table of DQN. */
 RP_API void rp_dqn_settings_init(rp_dqn_settings *settings, const char *env_name);
 RP_API RP_NODISCARD rp_status rp_dqn_settings_check(const rp_dqn_settings *settings,
                                                     rp_error *err);
@@ -111,10 +113,10 @@ typedef struct rp_dqn_actor_options {
     rp_client *client;               /* a client of a server or a store that has the table
                                         "replay" */
     /* With `ladder`: the position of this actor's environments on the ladder of epsilons. All
-     * actors together have all_copies environments, and this actor's are those with the indices
+     * actors together have all_copies environments, and those of this actor have the indices
      * from first_copy on. all_copies 0 means that there is no other actor. If all actors
-     * together have only one environment, it draws an epsilon for each episode from the ladder
-     * of N = 8. */
+     * together have only one environment, the actor draws the epsilon of each episode from the
+     * ladder of N = 8. */
     int64_t first_copy, all_copies;
     /* Points to the initial priority of items, which the actor reads whenever it makes an item.
      * NULL: the initial priority is the absolute TD error, computed with the actor's
@@ -143,8 +145,8 @@ typedef struct rp_dqn_learner_options {
     rp_store *store;   /* the store that the client uses; batches are then drawn from its table
                           on the caller's thread. NULL: a sampler of the client
                           (reprise/sampler.h) prefetches batches */
-    size_t mutate_for; /* number of updates whose new priorities are sent in one call; 0: 1. Has
-                          no effect if `store` is set */
+    size_t mutate_for; /* number of updates whose new priorities are sent in one request; 0: 1.
+                          Has no effect if `store` is set */
     rp_pcg64 *rng;     /* the generator of the initial parameters; rp_dqn_learner_new() advances
                           it */
 } rp_dqn_learner_options;

@@ -14,10 +14,10 @@
  *
  * An episode ends by termination or by truncation. Termination means that the task reached its
  * end, so the value of later states is 0. Truncation means that a limit was reached, for
- * example of time; later states still have a value. Both can happen in the same step. A copy
- * whose episode ended is reset within that step. Its row of `observations` is then the first
- * observation of the next episode, and its row of `last_observations` is the last observation
- * of the episode that ended.
+ * example of time, so later states still have a value. Termination and truncation can happen in
+ * the same step. A copy whose episode ended is reset within that step. Its row of
+ * `observations` is then the first observation of the next episode, and its row of
+ * `last_observations` is the last observation of the episode that ended.
  *
  * Every copy has its own seed and its own random stream. The behaviour of a copy does not
  * depend on the number of copies.

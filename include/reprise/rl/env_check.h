@@ -11,7 +11,7 @@
  *   spec          the fields of the specification are consistent
  *   bounds        observations and rewards are finite, and observations are within bounds
  *   state         check() accepts every state that is reached
- *   repeat        the same seeds and actions give the same run, also in another object
+ *   repeat        the same seeds and actions give the same run, also in another rp_env
  *   reseed        a reset with a seed does not depend on earlier episodes
  *   alone         a copy gives the same run alone as among other copies
  *   snapshot      a run that continues from a snapshot equals the uninterrupted run

@@ -80,15 +80,15 @@ RP_API void rp_evaluator_free(rp_evaluator *evaluator);
 
 /* Wakes the evaluator's thread because parameters have been published. If the thread is busy,
  * it finishes its current evaluation first, and then evaluates the latest parameters. Any
- * thread may call this. */
+ * thread may call this function. */
 RP_API void rp_evaluator_wake(rp_evaluator *evaluator);
 
-/* Takes the latest verdict. If there is a verdict that has not been taken before, sets `*has`
- * to true and writes the verdict to `*out`. If its field `solved` is true and `params` is not
- * NULL, also writes the parameters that solved the task to `params`. The evaluator's thread
- * evaluates no more after a verdict whose `solved` is true, and after an evaluation that
- * failed. If `wait` is true, first waits until the thread has nothing to do. If an evaluation
- * has failed, returns its status. Any thread may call this. */
+/* Takes the latest verdict. If `wait` is true, first waits until the evaluator's thread has
+ * nothing to do. If there is a verdict that has not been taken before, sets `*has` to true and
+ * writes the verdict to `*out`. If the verdict says that the task is solved and `params` is not
+ * NULL, also writes the parameters that solved the task to `params`. If an evaluation has
+ * failed, returns its status. After a failed evaluation, and after a verdict that the task is
+ * solved, the thread evaluates no more. Any thread may call this function. */
 RP_API RP_NODISCARD rp_status rp_evaluator_take(rp_evaluator *evaluator, bool wait,
                                                 rp_real *params, rp_verdict *out, bool *has,
                                                 rp_error *err);

@@ -17,8 +17,8 @@ typedef enum rp_init_kind {
 
 /* Writes initial values to `params`, which has rp_net_size() numbers. RP_INIT_ORTHOGONAL
  * multiplies the weights by a factor that depends on the activation of the layer: sqrt(2) for
- * ReLU, 5/3 for tanh and 1 for others, as PyTorch's calculate_gain() recommends. For ELU, for
- * which calculate_gain() has no value, the factor is sqrt(2).
+ * ReLU and ELU, 5/3 for tanh, and 1 without an activation. Except for ELU, these are the values
+ * of PyTorch's calculate_gain(), which has no value for ELU.
  * Errors: RP_NO_RESOURCE (RP_INIT_ORTHOGONAL needs scratch memory of the size of the largest
  * weight matrix). After this error the contents of `params` are unspecified. */
 RP_API RP_NODISCARD rp_status rp_net_init(const rp_allocator *alloc, const rp_net *net,

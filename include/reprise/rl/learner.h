@@ -43,10 +43,10 @@ typedef struct rp_learner_class {
     size_t (*get_state)(rp_learner *learner, rp_state_part *parts);
     rp_status (*restored)(rp_learner *learner, rp_error *err);
     void (*free)(rp_learner *learner);
-    /* Changes the number of threads that compute updates. The owner may call it between two
-     * updates. The layout of the state does not depend on this number. NULL: the learner always
-     * has one thread. Errors: RP_INVALID, RP_PRECONDITION (the number is fixed),
-     * RP_NO_RESOURCE. After an error nothing has changed. */
+    /* Changes the number of threads that compute updates. The owner is allowed to call
+     * set_threads() between two updates. The layout of the state does not depend on this
+     * number. NULL: the learner always has one thread. Errors: RP_INVALID, RP_PRECONDITION (the
+     * number is fixed), RP_NO_RESOURCE. After an error nothing has changed. */
     rp_status (*set_threads)(rp_learner *learner, size_t count, rp_error *err);
     /* Returns the number of updates that all threads together have made, including those before
      * a snapshot was restored. NULL: each successful update() is one update. */

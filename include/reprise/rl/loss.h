@@ -5,8 +5,8 @@
  *
  * Every loss is a mean over the rows of a batch, in which each row's loss is multiplied by the
  * row's importance weight. The caller can pass the gradient to rp_tape_backward() (nn.h)
- * unchanged. The functions use only arrays of the caller, allocate nothing, and may be called
- * on any thread. */
+ * unchanged. The functions use only arrays of the caller and allocate nothing. Any thread may
+ * call them. */
 #ifndef REPRISE_RL_LOSS_H
 #define REPRISE_RL_LOSS_H
 
@@ -50,10 +50,10 @@ typedef struct rp_categorical {
 /* Writes the expected value of each of `count` distributions. */
 RP_API void rp_categorical_values(const rp_categorical *head, const rp_real *logits,
                                   size_t count, rp_real *values);
-/* Computes the target distributions. `logits` has one distribution per row: that of the action
- * that is chosen in the next state. The function moves each atom from its value to reward +
- * discount * value, and projects the resulting distribution back onto the fixed values of the
- * head. Writes rows x atoms probabilities to `target`. */
+/* Computes the target distributions. `logits` has one distribution per row: the distribution of
+ * the action that is chosen in the next state. The function moves each atom from its value to
+ * reward + discount * value, and projects the resulting distribution back onto the fixed values
+ * of the head. Writes rows x atoms probabilities to `target`. */
 RP_API void rp_categorical_project(const rp_categorical *head, const rp_real *logits,
                                    const rp_real *reward, const rp_real *discount, size_t rows,
                                    rp_real *target);

@@ -24,9 +24,12 @@
  *   rp_tape_backward(tape, params, grad_q, grads, NULL);
  *   rp_optimizer_step(optimizer, params, grads);                        // optimizer.h
  *
+ * In this example `rows` is an rp_loss_rows (loss.h).
+ *
  * Every call computes only on the calling thread. The order in which the terms of a sum are
  * added does not depend on the number of rows or on other rows, so a row gives the same bits
- * alone and in a batch. The kernel "cblas" does not guarantee this, see rp_net_use_kernel().
+ * alone and in a batch. The kernel "cblas" (rp_net_use_kernel()) guarantees neither of these
+ * two properties.
  *
  * Only rp_net_use_kernel() changes a network. After that call any number of threads may use the
  * network, each with a tape of its own. One thread at a time may use a tape. */
@@ -86,9 +89,10 @@ typedef struct rp_net_layer {
  *
  * `dims` is the shape of the tensor in the array of parameters, row-major. In PyTorch and in
  * files (safetensors.h) the dimensions have another order: dimension i in a file is
- * dims[order[i]]. In addition, a file has the dimensions from index file_merge on as a single
- * one, their product. For example, the weight of a dense layer after an image has dims {h, w,
- * c, out}, order {3, 2, 0, 1} and file_merge 1. Its shape in a file is {out, c * h * w}. */
+ * dims[order[i]]. In addition, the dimensions of the file from index file_merge on are merged
+ * into one. For example, the weight of a dense layer after an image has dims {h, w, c, out},
+ * order {3, 2, 0, 1} and file_merge 1. In the order of a file this is {out, c, h, w}. The
+ * dimensions from index 1 on are merged, so the shape in the file is {out, c * h * w}. */
 typedef struct rp_net_parameter {
     char name[48]; /* "0.weight": the index of the layer, and PyTorch's name */
     size_t offset; /* index of the tensor's first number in the array of parameters */
@@ -98,8 +102,8 @@ typedef struct rp_net_parameter {
     size_t dims[4];
     uint8_t order[4];
     uint8_t file_merge; /* equal to `rank` if no dimensions are merged */
-    bool is_bias;       /* a bias of a layer, or the gain of a layer norm; false: a weight */
-    bool is_gain;       /* the gain of a layer norm, which rp_net_init() sets to 1 */
+    bool is_bias;       /* true: a bias, or the gain of a layer norm; false: a weight */
+    bool is_gain;       /* true: the gain of a layer norm, which rp_net_init() sets to 1 */
 } rp_net_parameter;
 
 typedef struct rp_net rp_net;
@@ -129,8 +133,9 @@ RP_API const rp_net_parameter *rp_net_parameter_at(const rp_net *net, size_t i);
  * "cblas". Static. */
 RP_API const char *rp_net_kernel(const rp_net *net);
 /* Selects a kernel by name. The caller must do this before it makes the first tape. The default
- * is the fastest kernel of this machine. Returns RP_NOT_FOUND if this machine or this build
- * does not have the kernel. */
+ * is the fastest kernel of this machine. The kernel "cblas" calls a CBLAS library. If this is
+ * OpenBLAS, the function sets OpenBLAS to one thread for the whole process. Returns
+ * RP_NOT_FOUND if this machine or this build does not have the kernel. */
 RP_API RP_NODISCARD rp_status rp_net_use_kernel(rp_net *net, const char *name);
 
 typedef struct rp_tape_options {

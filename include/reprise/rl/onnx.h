@@ -2,9 +2,9 @@
 /* Writes networks as ONNX files, for onnxruntime and other programs.
  *
  * A file has the network, its parameters and the head, which turns the network's output into
- * actions. It uses only operators of ONNX's standard set, version 17. The dimension "batch" is
- * the number of rows, which can be different in each run. The same network, parameters and
- * options give the same bytes.
+ * actions. The file uses only operators of ONNX's standard set, version 17. The dimension
+ * "batch" is the number of rows, which can be different in each run. The same network,
+ * parameters and options give the same bytes.
  *
  *   input    observations   {batch, ...}, float32 or uint8
  *            state          {batch, state_size}; only with an LSTM
@@ -38,9 +38,9 @@ typedef enum rp_onnx_head {
     RP_ONNX_VALUES, /* the value of each action. Adds actions {batch}, int64: the action with
                        the largest value, as rp_argmax() selects it */
     RP_ONNX_CATEGORICAL, /* logits of a categorical head (loss.h). Adds values {batch, actions},
-                            and actions as above */
+                            and actions as for RP_ONNX_VALUES */
     RP_ONNX_QUANTILE,    /* quantiles of a quantile head (loss.h). Adds values {batch, actions},
-                            and actions as above */
+                            and actions as for RP_ONNX_VALUES */
     RP_ONNX_GAUSSIAN,    /* means, then logarithms of standard deviations. Adds deviations
                             {batch, actions}: the standard deviations; and actions {batch,
                             actions}: the means, or their tanh if `squash` is true */

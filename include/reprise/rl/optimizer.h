@@ -56,12 +56,12 @@ typedef struct rp_optimizer_slice {
 
 /* Makes a step for the parameters of one slice. The caller must compute `norm`, the norm of the
  * gradients of all parameters. Scales `grads` as rp_optimizer_step() does. Does nothing if
- * `norm` is not finite. Threads may call this at the same time with slices that do not
- * overlap. */
+ * `norm` is not finite. Several threads may call this function at the same time with slices
+ * that do not overlap. */
 RP_API void rp_optimizer_step_slice(const rp_optimizer *optimizer,
                                     const rp_optimizer_slice *slice, double norm);
-/* Ends the step that rp_optimizer_step_slice() made: counts it. The caller must call this
- * function once for each step, after all its slices, with the same `norm`. */
+/* Counts the step that the calls of rp_optimizer_step_slice() made. The caller must call this
+ * function once for each step, after all slices of the step, with the same `norm`. */
 RP_API void rp_optimizer_end_slices(rp_optimizer *optimizer, double norm);
 
 /* Changes the learning rate, which must be > 0 and finite. */

@@ -10,8 +10,8 @@
  *   a split    actors and learners together, with the rate limiter of the agent
  *
  * After a warm-up, a measurement takes `time_ms`, or longer if there are few steps or updates
- * in this time. The result is the median of the rates in five time slices. The profile runs the
- * real environments and learners, on stores, tables and parameters of its own.
+ * in this time. The result is the median of the rates in five slices of the measurement. The
+ * profile runs the real environments and learners, on stores, tables and parameters of its own.
  *
  * One thread at a time may use a profile. */
 #ifndef REPRISE_RL_PROFILE_H
@@ -30,7 +30,7 @@ typedef enum rp_profile_what {
     RP_PROFILE_LEARNING,
 } rp_profile_what;
 
-/* Zero-initialise the struct. Fields marked * must be set. */
+/* Zero-initialise the struct. Fields whose comment begins with * must be set. */
 typedef struct rp_profile_options {
     const rp_agent_kind *kind;          /* * */
     const rp_apex_algorithm *algorithm; /* the algorithm of that kind, if actors and learner
@@ -57,11 +57,11 @@ RP_API RP_NODISCARD rp_status rp_profile_new(const rp_allocator *alloc,
                                              rp_profile **out, rp_error *err);
 RP_API void rp_profile_free(rp_profile *profile); /* NULL is fine */
 
-/* Returns the largest number of threads that can act or learn on these cores. If the option
- * `algorithm` is set, this is cores - 1, or 1 if there is one core. If `algorithm` is NULL, 1
- * thread acts, and up to `cores` threads learn. The number of learners is also at most the
- * upper bound of the setting "learners" (1 if the agent does not have this setting), and at
- * most the number of items in a batch. */
+/* Returns the largest number of threads that can act or learn on the cores of the option
+ * `cores`. If the option `algorithm` is set, this is cores - 1, or 1 if there is one core. If
+ * `algorithm` is NULL, 1 thread acts, and up to `cores` threads learn. The number of learners
+ * is also at most the upper bound of the setting "learners" (1 if the agent does not have this
+ * setting), and at most the number of items in a batch. */
 RP_API int64_t rp_profile_most(const rp_profile *profile, rp_profile_what what);
 
 /* Measures the rate of `threads` threads, from 1 to rp_profile_most(): steps per second if they
@@ -71,8 +71,8 @@ RP_API int64_t rp_profile_most(const rp_profile *profile, rp_profile_what what);
 RP_API RP_NODISCARD rp_status rp_profile_rate(rp_profile *profile, rp_profile_what what,
                                               int64_t threads, double *out, rp_error *err);
 
-/* Measures the steps per second of a split that runs as in training. The errors are those of
- * rp_profile_rate(). */
+/* Measures the steps per second of a split: its actors and learners run as in training. The
+ * errors are those of rp_profile_rate(). */
 RP_API RP_NODISCARD rp_status rp_profile_split(rp_profile *profile, int64_t actors,
                                                int64_t learners, double *out, rp_error *err);
 

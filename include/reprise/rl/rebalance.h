@@ -15,31 +15,36 @@
  *
  * A call of rp_rebalance_look() is called a look. Consecutive looks form a window, which ends
  * after at least `window_ns`. Let a window have T seconds, S steps and U updates. In this
- * window, let x_a actors wait for learners during the fraction w_a of their time, and let x_l
- * learners wait for items during the fraction w_l. Without these waits, the roles would have
- * had the rates
+ * window, let the actors wait for learners during the fraction w_a of their time, and let the
+ * learners wait for items during the fraction w_l of theirs. Without these waits, x_a actors
+ * and x_l learners would have had the rates
  *
  *   f_a(x_a) = S / T / (1 - w_a)    f_l(x_l) = U / T / (1 - w_l)
  *
  * in steps per second and updates per second. The scale of a role in a window is its rate f,
  * divided by the value of its curve at the number of threads in use. The first window after a
- * move is not used. After the next window, the scale of the split is that of this window. After
- * each further window, it is the geometric mean of the old scale and that of the window. If a
- * role waits more than 7/8 of its time, its w counts as 7/8, and its scale does not fall. The
- * curve of a role is then multiplied by these scales: at the number of threads of each split
- * that was used so far, by the scale of that split; between these numbers, by an interpolated
- * scale. With the new curves rp_split_pick() picks a split again. For a split that was used
- * before, rp_split_pick() uses the measured steps per second instead of the curves.
+ * move to a split is ignored. The second window sets the scale of the role at this split. After
+ * each later window, this scale becomes the geometric mean of its old value and the scale in
+ * that window. If a role waits more than 7/8 of its time, its w counts as 7/8, and the window
+ * does not reduce its scale.
  *
- * Threads move only if three conditions hold. In `patience` windows in a row, a new split
- * promises a gain of at least `least_gain`. A pause has passed since the last move. And the
- * latest window does not indicate a change as described below. If a move to a new split brings
- * less than half of the gain that it promised, the pause is doubled.
+ * After each window the curve of each role is scaled again. At the number of threads of a split
+ * that was used so far, the curve is multiplied by the role's scale at that split. At other
+ * numbers of threads, it is multiplied by a scale interpolated between two splits, or by the
+ * scale of the nearest split. With the new curves rp_split_pick() picks a split again. For a
+ * split that was used before, rp_split_pick() uses the measured steps per second instead of the
+ * curves.
  *
- * If the machine or the task seems to have changed, the measurements of all other splits are
- * dropped. A change is assumed if, in `patience` windows in a row, the rate of the current
- * split, or of one of its roles, differs by more than a factor of 1.2 from its rate soon after
- * the move to this split. For a role that waits more than 60 % of its time the factor is 1.6.
+ * Threads move only if three conditions hold. First, in `patience` windows in a row another
+ * split promises a gain of at least `least_gain`. Second, a pause has passed since the last
+ * move. Third, the latest window does not indicate a change of the machine or the task (see the
+ * next paragraph). If a move to a new split brings less than half of the gain that it promised,
+ * the pause is doubled.
+ *
+ * A window indicates a change if the rate of the current split, or the scale of one of its
+ * roles, differs by more than a factor of 1.2 from its value soon after the move to this split.
+ * For a role that waits more than 60 % of its time the factor is 1.6. After `patience` such
+ * windows in a row, the measurements of all other splits are dropped.
  *
  * rp_rebalance owns no memory. The functions allocate nothing, read no clock and start no
  * thread. */
@@ -50,7 +55,7 @@
 
 RP_BEGIN_DECLS
 
-/* Zero-initialise the struct. Fields marked * must be set. */
+/* Zero-initialise the struct. Fields whose comment begins with * must be set. */
 typedef struct rp_rebalance_options {
     rp_split_options problem; /* * in_turn must be false; the curves are copied */
     int64_t window_ns;        /* shortest time of a window; a window with few steps or updates

@@ -25,7 +25,7 @@ typedef struct rp_run_progress {
     int64_t eval_steps;  /* the value of `steps` at which the evaluated parameters were
                             published */
     double eval_seconds; /* the value of `seconds` at which the evaluation was received */
-    /* These have the meaning of the fields of rp_agent_metrics (agent.h). */
+    /* The next six have the meaning of the fields of rp_agent_metrics (agent.h). */
     double loss, value, error, norm, epsilon, rate;
     double samples_per_insert; /* mean since the run began */
     int64_t item_size;         /* items in the replay */
@@ -72,10 +72,10 @@ RP_API RP_NODISCARD rp_status rp_run_log_open_events(const rp_allocator *alloc,
                                                      double wall_seconds, rp_run_log **out,
                                                      rp_error *err);
 
-/* Encodes one event of TensorBoard as a TFRecord, with its length and checksums. It serves
- * tests and loggers that a program implements itself. `out` must have room for RP_EVENT_BYTES
- * bytes. `tag` has at most 100 bytes. If `tag` is NULL, encodes the record with which every
- * event file begins. Returns the size of the record in bytes. */
+/* Encodes one event of TensorBoard as a TFRecord, with its length and checksums. Tests use this
+ * function, and programs that implement a logger of their own. `out` must have room for
+ * RP_EVENT_BYTES bytes. `tag` has at most 100 bytes. If `tag` is NULL, encodes the record with
+ * which every event file begins. Returns the size of the record in bytes. */
 enum { RP_EVENT_BYTES = 192 };
 RP_API size_t rp_event_record(double wall_seconds, int64_t step, const char *tag, float value,
                               uint8_t *out);

@@ -58,9 +58,9 @@ typedef struct rp_sac_settings {
     int64_t target_every;     /* updates between two updates of the target networks */
     double target_rate;       /* an update moves the target networks by target_rate * (online -
                                  target); 1: copies the online networks */
-    double noise_memory;      /* exploration draws each action from noise; this is the
-                                 correlation of the noise with that of the step before. 0: the
-                                 noise of each step is independent */
+    double noise_memory;      /* exploration computes each action from noise. noise_memory is
+                                 the correlation of this noise with the noise of the step
+                                 before. 0: the noise of each step is independent */
     double temperature;       /* initial temperature */
     bool tune_temperature;    /* true: learn the temperature; false: it is constant */
     double temperature_rate;  /* learning rate of Adam for the logarithm of the temperature */
@@ -71,12 +71,14 @@ typedef struct rp_sac_settings {
     int64_t learners;         /* number of learner threads, which work together on each batch */
 } rp_sac_settings;
 
+/* The number of settings, and the number of those that only SAC has (sac_settings.h). */
 enum { RP_SAC_SETTINGS = 28, RP_SAC_OWN_SETTINGS = 4 };
 
 /* Returns the settings as a table (settings.h). Static. */
 RP_API const rp_settings_table *rp_sac_settings_table(void);
 
-/* Call rp_settings_init() and rp_settings_check() (settings.h) with the table of SAC. */
+/* These two functions call rp_settings_init() and rp_settings_check() (settings.h) with the
+ * table of SAC. */
 RP_API void rp_sac_settings_init(rp_sac_settings *settings, const char *env_name);
 RP_API RP_NODISCARD rp_status rp_sac_settings_check(const rp_sac_settings *settings,
                                                     rp_error *err);
@@ -131,8 +133,8 @@ typedef struct rp_sac_learner_options {
     rp_store *store;   /* the store that the client uses; batches are then drawn from its table
                           on the caller's thread. NULL: a sampler of the client
                           (reprise/sampler.h) prefetches batches */
-    size_t mutate_for; /* number of updates whose new priorities are sent in one call; 0: 1. Has
-                          no effect if `store` is set */
+    size_t mutate_for; /* number of updates whose new priorities are sent in one request; 0: 1.
+                          Has no effect if `store` is set */
     rp_pcg64 *rng;     /* the generator of the initial parameters; rp_sac_learner_new() advances
                           it */
 } rp_sac_learner_options;
@@ -144,8 +146,8 @@ RP_API RP_NODISCARD rp_status rp_sac_learner_new(const rp_allocator *alloc,
                                                  const rp_sac_learner_options *options,
                                                  rp_learner **out, rp_error *err);
 
-/* Fills in the options of the table "replay", as rp_dqn_table() does (dqn.h), which explains
- * `slack`. The caller must release the signature with rp_signature_unref().
+/* Fills in the options of the table "replay", as rp_dqn_table() does. dqn.h explains `slack`.
+ * The caller must release the signature with rp_signature_unref().
  * Errors: RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_sac_table(const rp_sac_settings *settings,
                                            const rp_env_spec *spec, double slack,

@@ -8,8 +8,8 @@
  *   offset 8 + n   the data, from which data_offsets are counted. There are no gaps between
  *                  tensors, and they do not overlap
  *
- * rp_safetensors_parse() only reads bytes of the caller. It allocates nothing, and accepts no
- * header that breaks these rules. */
+ * rp_safetensors_parse() only reads bytes of the caller. It allocates nothing. It returns an
+ * error if the header breaks a rule above. */
 #ifndef REPRISE_RL_SAFETENSORS_H
 #define REPRISE_RL_SAFETENSORS_H
 
@@ -35,9 +35,9 @@ typedef struct rp_safetensor {
     size_t size_bytes;
 } rp_safetensor;
 
-/* Parses a file of `size` bytes. Writes its tensors to `tensors`, which has space for `room` of
- * them, in the order of the header. Sets `*count` to their number. The pointers in the tensors
- * point into `file`.
+/* Parses a file of `size` bytes. Writes the tensors of the file to `tensors`, which has space
+ * for `room` tensors, in the order of the header. Sets `*count` to the number of tensors. The
+ * pointers in the tensors point into `file`.
  * Errors: RP_CORRUPT (not a safetensors file; the text of the error says what is wrong, and
  * where), RP_NO_RESOURCE (the file has more than `room` tensors, or exceeds one of the limits
  * above), RP_UNIMPLEMENTED (a name with a JSON escape, or an unknown dtype). */

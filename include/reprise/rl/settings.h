@@ -67,8 +67,8 @@ RP_API void rp_settings_init(const rp_settings_table *table, void *settings,
 RP_API RP_NODISCARD rp_status rp_settings_check(const rp_settings_table *table,
                                                 const void *settings, rp_error *err);
 
-/* Expands one entry of a list of settings, such as that in dqn_settings.h, to an initialiser of
- * a rp_setting_info. `type` is the struct of the settings. */
+/* Expands one entry of a list of settings, such as RP_DQN_SETTING_LIST in dqn_settings.h, to an
+ * initialiser of a rp_setting_info. `type` is the struct of the settings. */
 #define RP_SETTING_ROW(type, kind, field, name, initial, low, high, about)                     \
     {name, RP_SETTING_##kind, offsetof(type, field), initial, low, high, about},
 

@@ -5,8 +5,8 @@
  *
  * Every publication has a version: 1, 2, ... The publishing thread never waits for readers, and
  * readers never wait for a lock. If two publications begin while a reader copies, the reader
- * notices this and copies again. If the publishing thread makes no pauses, a reader possibly
- * has to repeat its copy any number of times. */
+ * detects this and copies again. If the publishing thread makes no pauses, a reader possibly
+ * repeats its copy without end. */
 #ifndef REPRISE_RL_SHARED_PARAMS_H
 #define REPRISE_RL_SHARED_PARAMS_H
 

@@ -34,10 +34,11 @@ RP_API bool rp_snapshot_exists(rp_store *store);
  * Errors: RP_NOT_FOUND (there is no snapshot), RP_INVALID (see below), RP_CORRUPT,
  * RP_NO_RESOURCE, or a status of the client.
  *
- * RP_INVALID has three causes, and the text of the error says which. First, a part is missing
- * in the snapshot or has another size there, because the settings are not those of the run.
- * Second, the snapshot has the format of another version of this library. Third, the snapshot
- * is larger than 1 MiB plus twice the bytes of `parts`; such a snapshot is not decoded. */
+ * RP_INVALID has three causes, and the text of the error says which. First, the snapshot lacks
+ * a part or has the part with another size, because the settings are not those of the saved
+ * run. Second, the snapshot has the format of another version of this library. Third, the
+ * snapshot is larger than 1 MiB plus twice the bytes of `parts`; a snapshot of this size is not
+ * decoded. */
 RP_API RP_NODISCARD rp_status rp_snapshot_get(const rp_allocator *alloc, rp_client *client,
                                               const rp_state_part *parts, size_t count,
                                               rp_wait wait, rp_error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chooses how many threads should act (actors) and how many should learn (learners). These two
  * numbers are called a split. The method is the design space exploration of Zhang, Meng and
- * Prasanna (Parallel Actors and Learners, 2021). The method needs two curves, which are
- * computed from measured points:
+ * Prasanna (Parallel Actors and Learners, 2021). It needs two curves, which
+ * rp_rate_curve_fill() computes from measured points:
  *
  *   f_a(x)   steps per second of x actors
  *   f_l(x)   updates per second of x learners
@@ -53,8 +53,8 @@ typedef struct rp_rate_point {
 typedef struct rp_rate_curve {
     int64_t count;
     double serial; /* serial fraction (Amdahl 1967): the fraction of one thread's time that
-                      further threads do not shorten. It is fitted to the points; 0 if there is
-                      one point */
+                      further threads do not shorten. rp_rate_curve_fill() fits it to the
+                      points; 0 if there is one point */
     double rates[RP_SPLIT_MAX_CORES]; /* rates[x - 1] is the rate of x threads */
 } rp_rate_curve;
 
@@ -64,7 +64,8 @@ typedef struct rp_rate_curve {
  *   - At a point, the curve has the rate of the point.
  *   - Between two points, T(x) = a + b / x goes through both.
  *   - Outside of the points, T(x) = a + b / x with a, b >= 0 is fitted to all points, by least
- *     squares of the relative errors. It is then scaled to go through the nearest point.
+ *     squares of the relative errors. The fitted curve is then scaled to go through the
+ *     nearest point.
  *   - Above the last point the curve is constant if an earlier point has a larger rate.
  *
  * Returns RP_INVALID, and writes nothing, in these cases: there is no point; two points have
@@ -76,11 +77,11 @@ RP_API RP_NODISCARD rp_status rp_rate_curve_fill(rp_rate_curve *out,
 
 /* Returns true if these invariants of a curve that rp_rate_curve_fill() made from `points`
  * hold:
- *   S1  it has 1 to RP_SPLIT_MAX_CORES rates, each a number within its bounds;
+ *   S1  it has 1 to RP_SPLIT_MAX_CORES rates, each from RP_RATE_LEAST to RP_RATE_MOST;
  *   S2  at a point, it has the rate of the point;
  *   S3  between two points it is monotonic, and its rates are between those of the points;
- *   S4  above the last point it does not fall, and x threads have at most x / (x - 1) times the
- *       rate of x - 1 threads.
+ *   S4  above the last point the curve does not fall, and the rate of x threads is at most
+ *       x / (x - 1) times the rate of x - 1 threads.
  * If `count` is 0, checks only the invariant S1. */
 RP_API bool rp_rate_curve_check(const rp_rate_curve *curve, const rp_rate_point *points,
                                 size_t count);

@@ -15,9 +15,9 @@
  *   rp_team_run(team, work, ctx);
  *   rp_optimizer_end_slices(optimizer, norms[0]);
  *
- * A member that waits for others spins for some microseconds, then sleeps. After a wait in
- * which it slept, it spins for a shorter time at the next wait, because it would probably sleep
- * again: this usually happens if there are more busy threads than cores.
+ * A member that waits for others spins for some microseconds, then sleeps. A member that slept
+ * in one wait spins for a shorter time in its next wait, because it will probably sleep again:
+ * members usually sleep if there are more busy threads than cores.
  *
  * One thread at a time may use a team. After fork(), the child has no threads of the team, so
  * the child must neither use nor free the team. */
@@ -69,7 +69,8 @@ typedef struct rp_team_step {
     rp_real *const *grads; /* one array for each member. The step overwrites the first array
                               with the sum, scaled as by rp_optimizer_step() */
     size_t first, count;   /* the optimizer has `count` parameters. They begin at index `first`
-                              of `params`, and their gradients at that index of each array */
+                              of `params`, and their gradients begin at index `first` of each
+                              array of `grads` */
 } rp_team_step;
 
 enum { RP_TEAM_MAX_STEPS = 4 };

@@ -7,12 +7,13 @@
  *   rp_trainer_run(trainer, &result, &err);           until it is solved, stopped or over
  *   rp_trainer_free(trainer);
  *
- * The trainer calls the agent on the caller's thread. If the agent itself does not depend on
- * timing (DQN with `async_learners` does, dqn.h), the parameters depend only on the options. In
- * this case, a run that is killed and later resumed from its latest snapshot computes the same
- * bits as an uninterrupted run. Evaluations run on a thread of their own, so the step at which
- * the trainer finds the task solved depends on timing. With `inline_evaluation` this step does
- * not depend on timing.
+ * The trainer calls the agent on the caller's thread. The parameters after a given number of
+ * steps depend only on the options. The exception is an agent that itself depends on timing,
+ * which is DQN with `async_learners` (dqn.h). Without this exception, a run that is killed and
+ * later resumed from its latest snapshot computes the same bits as an uninterrupted run.
+ * Evaluations run on a thread of their own, so the step at which the trainer finds the task
+ * solved, and ends the run, depends on timing. With `inline_evaluation` this step does not
+ * depend on timing.
  *
  * One thread at a time may use a trainer. */
 #ifndef REPRISE_RL_TRAINER_H
@@ -35,8 +36,8 @@ typedef struct rp_trainer_parts {
     uint64_t seed;
 } rp_trainer_parts;
 
-/* Zero-initialise the struct. Fields marked * must be set. Strings and classes are borrowed
- * until the trainer is freed. */
+/* Zero-initialise the struct. Fields whose comment begins with * must be set. Strings and
+ * classes are borrowed until the trainer is freed. */
 typedef struct rp_trainer_options {
     const rp_env_class *env_class; /* * */
     rp_env_options env;            /* * the field `copies` must be set */
@@ -66,8 +67,8 @@ typedef struct rp_trainer_options {
                             reported at once. 0: 200 ms */
     /* Called on the caller's thread with every progress. May be NULL. */
     void (*on_progress)(void *ctx, const rp_run_progress *progress);
-    /* Called before every step. If should_stop() returns true, the trainer saves a snapshot,
-     * and the run stops. May be NULL. */
+    /* Called before every step. If should_stop() returns true, the run stops, and the trainer
+     * saves a snapshot if `directory` is set. May be NULL. */
     bool (*should_stop)(void *ctx);
 } rp_trainer_options;
 

@@ -29,7 +29,7 @@ typedef struct rp_variable_options {
                           the source or the variable client */
     const char *table; /* copied; the source creates the table if it does not exist */
     size_t count;      /* number of parameters, >= 1 */
-    /* These two fields limit the waits of a source for the server. A variable client ignores
+    /* The next two fields limit the waits of a source for the server. A variable client ignores
      * them, because rp_variable_client_update() has the argument `wait`. */
     int64_t timeout_ms; /* longest wait of a call; 0: no limit */
     rp_cancel *cancel;  /* cancels the waits of all calls; may be NULL */

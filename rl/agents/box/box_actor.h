@@ -41,19 +41,19 @@ typedef struct rp_box_acting {
     void (*rate)(void *rating, const rp_real *params, const rp_box_batch *items, size_t rows,
                  rp_real *values, rp_real *later);
     /* Returns the number that the actor stores in rp_actor.exploration. If this function is
-     * NULL, the actor stores the standard deviation of the noise there. */
+     * NULL, the actor stores the standard deviation of the noise in rp_actor.exploration. */
     double (*exploration)(const rp_box_nets *nets, const rp_real *params);
 } rp_box_acting;
 
 /* The arguments of rp_box_actor_new(). `acting`, `client` and the arrays of bounds in `spec`
- * must outlive the actor. The other pointers are borrowed for that call. */
+ * must outlive the actor. The other pointers are borrowed for the call. */
 typedef struct rp_box_actor_options {
     const rp_box_acting *acting;
     const void *settings; /* the agent's settings struct; checked */
     const rp_env_spec *spec;
     rp_client *client;
-    bool settled;         /* the same as in rp_group_writer_options (group_writer.h) */
-    size_t max_in_flight; /* the same as in rp_group_writer_options */
+    bool settled;         /* see rp_group_writer_options (group_writer.h) */
+    size_t max_in_flight; /* see rp_group_writer_options */
     const rp_pcg64 *rng;  /* the random stream of the noise; copied */
     double noise;         /* the standard deviation of the noise */
 } rp_box_actor_options;

@@ -7,7 +7,7 @@
 #include "agents/box/box_actor.h"
 #include "agents/box/box_learner.h"
 
-/* The arguments of rp_box_agent_new(). `settings` and `spec` are borrowed for that call. The
+/* The arguments of rp_box_agent_new(). `settings` and `spec` are borrowed for the call. The
  * other objects, and the arrays of bounds in `spec`, must outlive the agent. */
 typedef struct rp_box_agent_options {
     const rp_box_acting *acting;
@@ -27,8 +27,8 @@ RP_NODISCARD rp_status rp_box_agent_new(const rp_allocator *alloc,
                                         const rp_box_agent_options *options, rp_agent **out,
                                         rp_error *err);
 
-/* Fills in the options of the table "replay", as rp_replay_table() does (replay_plan.h), with
- * the same argument `slack`. */
+/* Fills in the options of the table "replay", as rp_replay_table() does. replay_plan.h explains
+ * `slack`. */
 RP_NODISCARD rp_status rp_box_table(const rp_box_making *making, double slack,
                                     rp_table_options *out, rp_error *err);
 

@@ -16,7 +16,7 @@
 #include "reprise/rl/learner.h"
 #include "reprise/rl/random.h"
 
-/* The arguments of new_update(). Borrowed for that call, except `nets`. */
+/* The arguments of new_update(). Borrowed for the call of new_update(), except `nets`. */
 typedef struct rp_box_update_options {
     const rp_allocator *alloc;
     const rp_box_nets *nets; /* borrowed until the update object is freed */
@@ -53,14 +53,14 @@ typedef struct rp_box_learning {
 } rp_box_learning;
 
 /* The arguments of rp_box_learner_new(). `how`, `client` and the arrays of bounds in `spec`
- * must outlive the learner. The other pointers are borrowed for that call. */
+ * must outlive the learner. The other pointers are borrowed for the call. */
 typedef struct rp_box_learner_options {
     const rp_box_learning *how;
     const void *settings;    /* the agent's settings struct; checked and copied */
     const rp_env_spec *spec; /* copied */
     rp_client *client;
-    rp_store *store;   /* the same as in rp_replay_options (replay.h); may be NULL */
-    size_t mutate_for; /* the same as in rp_replay_options; has no effect if `store` is set */
+    rp_store *store;   /* see rp_replay_options (replay.h); may be NULL */
+    size_t mutate_for; /* see rp_replay_options; has no effect if `store` is set */
     rp_pcg64 *rng;     /* the generator of the initial parameters; rp_box_learner_new() advances
                           it */
 } rp_box_learner_options;

@@ -61,8 +61,8 @@ RP_NODISCARD rp_status rp_box_new_policy_net(const rp_box_making *making, rp_net
 RP_NODISCARD rp_status rp_box_new_critic_net(const rp_box_making *making, rp_net **out,
                                              rp_error *err);
 
-/* Checks that the agent can learn the environment. Errors: RP_INVALID (for the reasons given at
- * rp_box_new_policy_net()). */
+/* Checks that the agent can learn the environment. Errors: RP_INVALID (for the reasons in the
+ * comment on rp_box_new_policy_net()). */
 RP_NODISCARD rp_status rp_box_check_env(const rp_box_making *making, rp_error *err);
 
 /* Makes a policy (agent.h) that runs the policy network `net` on at most `rows` rows. Borrows

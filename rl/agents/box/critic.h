@@ -2,7 +2,7 @@
 /* The gradients of a critic. A critic is a network with one output, Q(o, u). A row of its input
  * is an observation o followed by an action u, whose components are from -1 to 1.
  *
- * Several learner threads may work on one batch. The rows of one thread are its share of the
+ * Several learner threads can work on one batch. The rows of one thread are its share of the
  * batch. */
 #ifndef RP_AGENTS_BOX_CRITIC_H
 #define RP_AGENTS_BOX_CRITIC_H

@@ -15,7 +15,7 @@
  * critic's loss is a Huber loss in place of the squared error. All parameters are in one array:
  * the policy's, then the critic's.
  *
- * Several learner threads may work on one batch, each with an update object of its own. The
+ * Several learner threads can work on one batch, each with an update object of its own. The
  * rows of one thread are its share. Only one of the update objects has optimizers; the others
  * are called helpers. */
 #ifndef RP_AGENTS_DPG_DPG_UPDATE_H
@@ -44,7 +44,8 @@ typedef struct rp_dpg_found {
     double value;          /* mean Q(o, u) */
     double norm;           /* norm of the critic's gradient before clipping; 0 if max_norm is
                               0 */
-    double policy_norm;    /* the same for the policy's gradient */
+    double policy_norm;    /* norm of the policy's gradient before clipping; 0 if max_norm is
+                              0 */
     const rp_real *errors; /* the error of each row. Borrowed, valid until the next update */
 } rp_dpg_found;
 
@@ -55,9 +56,9 @@ RP_NODISCARD rp_status rp_dpg_update_new(const rp_allocator *alloc,
                                          rp_dpg_update **out, rp_error *err);
 void rp_dpg_update_free(rp_dpg_update *update); /* NULL is fine */
 
-/* Computes the gradients of a batch and its measurements, but not the norms, which are set to
- * 0. If the batch is a share, sums are divided by `all_rows`, so the results of all shares add
- * up to those of the whole batch. `target_params` are the parameters of the target networks, in
+/* Computes the gradients of a batch and the measurements, except the norms, which it sets to 0.
+ * If the batch is a share, sums are divided by `all_rows`, so the results of all shares add up
+ * to those of the whole batch. `target_params` are the parameters of the target networks, in
  * the layout of `params`. Returns the gradients, in the same layout. Borrowed, valid until the
  * next call. */
 rp_real *rp_dpg_gradients(rp_dpg_update *update, const rp_real *params,

@@ -16,7 +16,7 @@
  * drawn as a constant. All gradients are computed at the parameters before the update. All
  * parameters are in one array, with the layout of sac_rating.h.
  *
- * Several learner threads may work on one batch, each with an update object of its own. The
+ * Several learner threads can work on one batch, each with an update object of its own. The
  * rows of one thread are its share. Only one of the update objects has optimizers; the others
  * are called helpers. */
 #ifndef RP_AGENTS_SAC_SAC_UPDATE_H
@@ -47,8 +47,8 @@ typedef struct rp_sac_found {
     double loss;           /* mean of loss_k over both critics */
     double value;          /* mean of Qk(o, u) over rows and both critics */
     double entropy;        /* mean of -log p(a | o) */
-    const rp_real *errors; /* for each row, that error_k which has the larger magnitude.
-                              Borrowed, valid until the next update */
+    const rp_real *errors; /* for each row, the error_k with the larger magnitude. Borrowed,
+                              valid until the next update */
 } rp_sac_found;
 
 /* Makes an update object. Returns owned. Errors: RP_INVALID (networks that do not fit each

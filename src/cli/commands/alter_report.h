@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports the result of `reprise tables alter`: what has changed, whether inserts and samples
  * can go on, and which options had no effect. For an option without effect, the report contains
- * a command line that would have the effect. Pure functions. */
+ * a command line that does what the user wanted. Pure functions. */
 #ifndef RP_CLI_COMMANDS_ALTER_REPORT_H
 #define RP_CLI_COMMANDS_ALTER_REPORT_H
 
@@ -29,8 +29,8 @@ typedef struct rp_alter_report {
     uint32_t given; /* flags of rp_alter_option */
 } rp_alter_report;
 
-/* Returns true if no value has changed and the rate limiter was not recentred. --recenter has
- * no effect on a rate limiter that lacks one of the bounds min_diff and max_diff. */
+/* Returns true if no value has changed and the rate limiter was not recentred. (--recenter does
+ * not recentre a rate limiter that lacks one of the bounds min_diff and max_diff.) */
 bool rp_alter_is_same(const rp_alter_report *report);
 
 /* Writes a line for each value that has changed. If an option of the rate limiter was given,
@@ -43,8 +43,8 @@ void rp_alter_changes(rp_text_buffer *out, const rp_alter_report *report);
 void rp_alter_changes_json(rp_text_buffer *out, const rp_alter_report *report);
 
 /* Writes warnings of one line each. There is one for each option without effect, with a command
- * line that would have the effect, and one for a rate limiter that makes inserts or samples
- * wait for ever. */
+ * line that does what the user wanted. If the rate limiter makes inserts or samples wait for
+ * ever, there is one more. */
 void rp_alter_warnings(rp_text_buffer *out, const rp_alter_report *report);
 
 /* Print the text of rp_alter_warnings() on the standard error stream, each line after the name

@@ -25,10 +25,10 @@ typedef struct rp_array_files {
 } rp_array_files;
 
 /* Maps the files into memory and orders them. Each of the words is FILE.npy or NAME=FILE.npy.
- * If the table has a signature (NULL: none), each name must be that of a column of the
- * signature, and the files get the order of the columns. There is one exception: if no word is
- * NAME=FILE and no file has the name of a column, the files are the columns in the order of the
- * words.
+ * If the table has no signature (`signature` is NULL), the order is that of the words. With a
+ * signature, each name must be that of a column of the signature, and the files get the order
+ * of the columns. There is one exception: if no word is NAME=FILE and no file has the name of a
+ * column, the order is that of the words.
  *
  * The caller must zero-initialise `files`, and must close them even after a failure. Borrows
  * `words`. After a failure, `problem` has the error. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generates load for benchmarks. Each of several threads has its own client, and inserts or
- * samples as fast as possible. */
+/* Generates load for `reprise bench`. Each of several threads has its own client, and inserts
+ * or samples as fast as possible. */
 #ifndef RP_CLI_COMMANDS_BENCH_LOAD_H
 #define RP_CLI_COMMANDS_BENCH_LOAD_H
 

@@ -19,10 +19,10 @@ void rp_bench_csv_head(rp_text_buffer *out);
 void rp_bench_csv(rp_text_buffer *out, const rp_bench_row *row);
 void rp_bench_json(rp_text_buffer *out, const rp_bench_row *row);
 
-/* Writes an SVG with the items and bytes per second over the number of clients. Each figure
- * that has rows gets a panel. A panel has a curve for each payload, or for each number of
- * tables. In `rows`, the rows of a curve must be adjacent and in order of the number of
- * clients. */
+/* Writes an SVG with the items and bytes per second over the number of clients. Figures 5 and 6
+ * get two panels each, for items and for bytes per second, with a curve for each payload.
+ * Figure 7 gets one panel, for items per second, with a curve for each number of tables. In
+ * `rows`, the rows of a curve must be adjacent and in order of the number of clients. */
 void rp_bench_svg(rp_text_buffer *out, const rp_bench_row *rows, size_t count);
 
 #endif

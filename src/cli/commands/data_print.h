@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints the files of a data directory, and the tables and items of a checkpoint, as text and
- * as JSON. Pure functions. */
+ * as JSON, for `reprise data`. The functions only append to their buffer or grid. */
 #ifndef RP_CLI_COMMANDS_DATA_PRINT_H
 #define RP_CLI_COMMANDS_DATA_PRINT_H
 
@@ -20,8 +20,8 @@ void rp_data_summary_words(rp_text_buffer *out, const rp_data_summary *summary);
 /* Writes the summary as members of a JSON object, without the braces. */
 void rp_data_summary_json(rp_text_buffer *out, const rp_data_summary *summary);
 
-/* Write a table or an item as one line of text or of JSON. `table` is the name of the item's
- * table. */
+/* Write a table or an item as one line of text or of JSON. In rp_data_item_json(), `table` is
+ * the name of the item's table. */
 void rp_data_table_words(rp_text_buffer *out, const rp_table_info *table);
 void rp_data_table_json(rp_text_buffer *out, const rp_table_info *table);
 void rp_data_item_words(rp_text_buffer *out, const rp_sample *item);

@@ -8,9 +8,10 @@
 
 enum { RP_LISTED_SHARDS = 256 };
 
-/* Usage: begin, then make calls with the client, then end. After that, `list` contains each
- * server that at least one of these calls left out. The list is NULL if there is no such
- * server, or if memory ran out. The owner must zero-initialise the struct. */
+/* Usage: call rp_left_out_begin(), make calls with the client, then call rp_left_out_end().
+ * After that, `list` contains each server that at least one of the client's calls left out. The
+ * list is NULL if there is no such server, or if memory ran out. The owner must zero-initialise
+ * the struct. */
 typedef struct rp_left_out {
     uint64_t before[RP_LISTED_SHARDS]; /* for each shard, the number of calls that had left it
                                           out when rp_left_out_begin() was called */

@@ -27,9 +27,9 @@ void rp_patience_begin(rp_patience *patience, int64_t until_ns);
 void rp_patience_end(rp_patience *patience);
 
 /* Returns when the next line is due about a wait that began at `since_ns`, if the last line was
- * due at `due_ns`. Each line is due when the wait has lasted three times as long as when the
- * line before was due. The result is later than `now_ns`: lines that were due before are
- * skipped. Returns RP_FOREVER if the time would overflow. */
+ * due at `due_ns`. Each line is due when the wait has lasted RP_PATIENCE_FACTOR times as long
+ * as at the previous line. The result is later than `now_ns`: lines that were due before
+ * `now_ns` are skipped. Returns RP_FOREVER if the time would overflow. */
 int64_t rp_patience_next(int64_t since_ns, int64_t due_ns, int64_t now_ns);
 
 /* Prints a line with the command, what the command waits for, how long it has waited, and when

@@ -47,8 +47,8 @@ typedef struct rp_remote {
     rp_client *client;     /* NULL until rp_remote_connect() */
     rp_patience *patience; /* prints what the command waits for; NULL: prints nothing */
     const char *addresses; /* of the servers */
-    bool *told;            /* for each server, whether a text for the user has named it as left
-                              out; NULL: no memory */
+    bool *told;            /* for each server, whether a text for the user has said that calls
+                              left it out; NULL: no memory */
     rp_left_out change;    /* servers that the latest change has not reached
                               (rp_remote_begin_change()) */
     bool given;            /* --server was given; if false, `addresses` is the default */
@@ -65,8 +65,8 @@ int rp_remote_connect(rp_remote *remote);
 void rp_remote_close(rp_remote *remote);
 
 /* Returns a wait that begins now and has the timeout of the options. From now on, lines for the
- * user say what the command waits for (patience.h). These lines end with the next wait, output
- * or error, or with rp_remote_rest(). */
+ * user say what the command waits for (patience.h). These lines stop at the next
+ * rp_remote_wait(), at the next output or error of the command, or at rp_remote_rest(). */
 rp_wait rp_remote_wait(const rp_remote *remote);
 /* Records that the wait has ended, so no more lines are printed about it. */
 void rp_remote_rest(const rp_remote *remote);
@@ -93,11 +93,11 @@ bool rp_remote_switch(const rp_remote *remote, size_t option);
  * given. */
 bool rp_remote_setting(rp_remote *remote, size_t option, rp_setting *out);
 
-/* Print a line on standard error with the command, the error and advice. Return 1. After a
- * signal such as Ctrl-C, print nothing and return RP_EXIT_SIGNAL + the signal's number. */
+/* Prints a line on standard error with the command, the error and advice. Returns 1. After a
+ * signal such as Ctrl-C, prints nothing and returns RP_EXIT_SIGNAL + the signal's number. */
 int rp_remote_fail(const rp_remote *remote, rp_status st, const rp_error *err);
-/* Does the same, with the text `done` before the error. It says what the command has done
- * before the failure; NULL: nothing. */
+/* Like rp_remote_fail(), with the text `done` before the error. `done` says what the command
+ * has done before the failure; NULL: nothing. */
 int rp_remote_fail_after(const rp_remote *remote, const char *done, rp_status st,
                          const rp_error *err);
 /* Print a problem on standard error. rp_remote_problem() returns 1. rp_remote_misuse(), for a
@@ -105,8 +105,8 @@ int rp_remote_fail_after(const rp_remote *remote, const char *done, rp_status st
 int rp_remote_problem(const rp_remote *remote, const rp_problem *problem);
 int rp_remote_misuse(const rp_remote *remote, const rp_problem *problem);
 
-/* Must be called before and after a call that changes all servers. Afterwards, remote->change
- * lists the servers that the call has not reached. The command itself must report them. */
+/* Must be called before and after an RPC that changes all servers. Afterwards, remote->change
+ * lists the servers that the RPC has not reached. The command itself must report them. */
 void rp_remote_begin_change(rp_remote *remote);
 void rp_remote_end_change(rp_remote *remote);
 
@@ -114,8 +114,9 @@ void rp_remote_end_change(rp_remote *remote);
  * change, as in "t is reset". Returns 1. */
 int rp_remote_fail_partly(const rp_remote *remote, const char *done);
 
-/* Prints a warning for each server that calls have left out, once per server. The other
- * functions of this file that print output or an error call this function. */
+/* Prints a warning for each server that calls have left out, unless the user has already seen
+ * one about this server (`told`). The other functions of this file that print output or an
+ * error call this function. */
 void rp_remote_tell_left_out(const rp_remote *remote);
 
 /* Prints the buffer to standard output, clears it, and returns 0. If the buffer ran out of

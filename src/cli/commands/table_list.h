@@ -19,7 +19,8 @@ typedef struct rp_table_list {
  * rp_client_get_tables(). */
 RP_NODISCARD rp_status rp_table_list_fetch(rp_table_list *list, rp_client *client, rp_wait wait,
                                            rp_error *err);
-/* Does the same, but also returns RP_NOT_FOUND if no server has a table with that name. */
+/* Like rp_table_list_fetch(), but also returns RP_NOT_FOUND if no server has a table called
+ * `name`. */
 RP_NODISCARD rp_status rp_table_list_fetch_named(rp_table_list *list, rp_client *client,
                                                  const char *name, rp_wait wait, rp_error *err);
 void rp_table_list_deinit(rp_table_list *list);
@@ -36,9 +37,10 @@ const rp_client_table *rp_table_list_on_shard(const rp_table_list *list, const c
  * the tables. Returns RP_NOT_FOUND. */
 rp_status rp_table_list_missing(const rp_table_list *list, const char *name, rp_error *err);
 
-/* Checks whether a table with that name can be created on at least one server. Returns
- * RP_EXISTS if every server that can be reached has one already. Returns RP_OK if some have
- * none; the creation then succeeds on these servers, and its error names the others. */
+/* Checks whether a table called `name` can be created on at least one server. Returns RP_EXISTS
+ * if every server that can be reached has such a table already. Returns RP_OK if some servers
+ * do not have it; the creation then succeeds on these servers, and the text of its error names
+ * the others. */
 rp_status rp_table_list_check_absent(const rp_table_list *list, const char *name,
                                      rp_error *err);
 
@@ -49,8 +51,8 @@ void rp_table_list_put(rp_text_buffer *out, const rp_table_list *list,
 /* Returns true if the text of an error of the client says that some servers have made a change
  * and others have not. */
 bool rp_done_partly(const rp_error *err);
-/* Returns false if the text says that, and the shard of `table` is not among the servers that
- * have made the change. Otherwise returns true. */
+/* Returns false if rp_done_partly() is true for `err` and the shard of `table` is not among the
+ * servers that have made the change. Otherwise returns true. */
 bool rp_table_list_done_on(const rp_table_list *list, const rp_client_table *table,
                            const rp_error *err);
 

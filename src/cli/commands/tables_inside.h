@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of `reprise tables` share. */
+/* What the files of the command `reprise tables` share. */
 #ifndef RP_CLI_COMMANDS_TABLES_INSIDE_H
 #define RP_CLI_COMMANDS_TABLES_INSIDE_H
 
@@ -24,14 +24,14 @@ typedef enum rp_tables_option {
 enum { RP_TABLES_PARTLY = -1 }; /* result of an action that only some servers have done */
 
 /* Prints the error of an action on the table `name`. If some servers have done the action, the
- * error names them. If `json` is also true, prints the same as a line of JSON, with the text
- * `done` for what was done. Returns RP_TABLES_PARTLY if some servers have done the action,
- * otherwise the exit status. */
+ * error names them; then, if `json` is true, the function also prints a line of JSON, in which
+ * the text `done` says what these servers have done. Returns RP_TABLES_PARTLY if some servers
+ * have done the action, otherwise the exit status. */
 int rp_tables_fail(rp_remote *r, const char *name, const char *done, bool json, rp_status st,
                    const rp_error *err);
 
 /* Carries out `reprise tables alter` for the table `word`, and prints the result. Sets `*table`
- * to NULL, because the caller has nothing to print. (Other actions set it to the table that the
+ * to NULL: the caller then prints nothing. (Other actions set `*table` to the table that the
  * caller must print.) Returns 0, or prints an error and returns RP_TABLES_PARTLY or the exit
  * status. */
 int rp_tables_alter(rp_remote *r, const char *word, const char **table);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups calls that wait. A group contains the inserts, or the samples, of one table that wait
- * for the same reason. Within a group, calls of the same client are counted together, because a
- * writer has a waiting call for each of its items. Pure functions. */
+/* Groups calls that wait on a server, for `reprise top`. A group contains the inserts, or the
+ * samples, of one table that wait for the same reason. Within a group, calls of the same client
+ * are counted together, because a writer has a waiting call for each of its items. Pure
+ * functions. */
 #ifndef RP_CLI_COMMANDS_WAITING_GROUPS_H
 #define RP_CLI_COMMANDS_WAITING_GROUPS_H
 
@@ -18,8 +19,8 @@ typedef struct rp_waiter {
 
 typedef struct rp_waiting_group {
     const rp_client_waiting *first; /* the call that has waited longest */
-    const char *reason;             /* without the part about other calls that wait before this
-                                       one */
+    const char *reason;             /* reason of `first`, without the part about calls that wait
+                                       before it */
     size_t calls, clients;          /* numbers of calls and of clients */
 } rp_waiting_group;
 

@@ -16,9 +16,9 @@ typedef struct rp_option {
                              is a switch */
     const char *help;     /* one line, lower case, no full stop */
     bool repeatable;      /* may be given more than once */
-    const char *group; /* heading in help for this option and the following ones; NULL: same as
-                          for the option before */
-    const char *words; /* allowed values, separated by spaces; NULL: any value */
+    const char *group;    /* heading in help, above this option; NULL: this option is under the
+                             heading of the option before it */
+    const char *words;    /* allowed values, separated by spaces; NULL: any value */
 } rp_option;
 
 /* A list of options. */

@@ -14,8 +14,9 @@ typedef enum rp_word_kind {
     RP_WORD_COMMAND, /* the name of a command, as in `reprise help NAME` */
 } rp_word_kind;
 
-/* Returns the kind of word number `place`. Words are counted from 1; options and their values
- * do not count. `first` is word number 1, or NULL if `place` is 1. */
+/* Returns the kind of word number `place` of the command line. Words are counted from 1;
+ * options and their values do not count. `first` is word number 1, on which the kind can
+ * depend, or NULL if `place` is 1. */
 rp_word_kind rp_word_kind_of(const rp_command *command, size_t place, const char *first);
 
 /* Returns true if the value of the option is a path of a file or folder. */

@@ -12,7 +12,7 @@
 RP_NODISCARD rp_status rp_config_read_file(rp_config *config, const char *file,
                                            rp_problem *problem);
 
-/* Applies all settings of `text` in the same way. `file` is only a name for error texts. */
+/* Applies all settings in the `size` bytes of `text`. `file` is only a name for error texts. */
 RP_NODISCARD rp_status rp_config_read_text(rp_config *config, const char *file,
                                            const char *text, size_t size, rp_problem *problem);
 

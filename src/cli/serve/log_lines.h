@@ -36,10 +36,10 @@ typedef struct rp_log_entry {
                             not printed if 0 */
 } rp_log_entry;
 
-/* Writes the line, ending with a line feed, and returns its length. In JSON, numbers and
- * booleans are written as such and other values as strings, in which bytes that are not UTF-8
- * become U+FFFD. If fields do not fit, they are dropped and the field `cut=true` is added.
- * `size` must be >= 512. */
+/* Writes the line, ending with a line feed, and returns its length. In JSON, values that are
+ * numbers or booleans are written without quotes, and all other values as strings, in which
+ * bytes that are not UTF-8 become U+FFFD. If fields do not fit, they are dropped and the field
+ * `cut=true` is added. `size` must be >= 512. */
 size_t rp_log_line(const rp_log_entry *entry, bool json, char *line, size_t size);
 
 /* A rate limit for the lines of each event: in each time window of window_ns, the first `burst`

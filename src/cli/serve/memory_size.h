@@ -5,9 +5,10 @@
 
 #include <stdint.h>
 
-/* Returns a number of bytes: the smallest of the machine's memory and the limits of the
- * process's control groups (version 1 or 2), or 0 if none of them can be read. Callers pass ""
- * for `root`. Tests pass a folder that replaces /; the machine's memory is then ignored. */
+/* Returns a number of bytes: the machine's memory, or the smallest limit of the process's
+ * control groups (version 1 or 2) if that is smaller. Returns 0 if none of these can be read.
+ * Callers pass "" for `root`. Tests pass a folder that replaces /; the machine's memory is then
+ * ignored. */
 uint64_t rp_memory_size(const char *root);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two protocols between systemd and a service. With the first, systemd passes open sockets
- * (LISTEN_FDS). With the second, the service reports its state over a datagram socket
- * (NOTIFY_SOCKET). */
+/* Two protocols between systemd and a service, for `reprise serve`. With the first, systemd
+ * passes open sockets to the service (LISTEN_FDS). With the second, the service reports its
+ * state over a datagram socket (NOTIFY_SOCKET). */
 #ifndef RP_CLI_SERVE_SD_NOTIFY_H
 #define RP_CLI_SERVE_SD_NOTIFY_H
 

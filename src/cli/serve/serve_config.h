@@ -69,7 +69,7 @@ typedef struct rp_storage_settings {
 typedef struct rp_config {
     rp_arena arena;  /* owns the strings to which the pointers below point, except those of
                         argv */
-    uint64_t memory; /* bytes that "100%" means */
+    uint64_t memory; /* number of bytes that the value "100%" of a size means */
     bool from_flags; /* true while flags are applied, false while the file is */
 
     const char *file; /* the file of --config; NULL: none */
@@ -105,8 +105,8 @@ void rp_config_init(rp_config *config, const rp_allocator *alloc, uint64_t memor
 void rp_config_deinit(rp_config *config);
 
 /* Returns the key of an option in the file: "tables", "limits", or the name of the option with
- * '_' for '-', preceded by "storage." for options of the data directory. Returns NULL if memory
- * runs out. */
+ * '_' for '-'. The keys of the options of the data directory begin with "storage.". Returns
+ * NULL if memory runs out. */
 const char *rp_config_key(rp_config *config, rp_serve_option option);
 /* Returns true if the option's key is in the map `storage` of the file. */
 bool rp_config_is_storage(rp_serve_option option);

@@ -14,8 +14,8 @@ void rp_config_print(FILE *out, const rp_config *config);
 
 /* Returns true if the two configurations differ in settings that can change only with a
  * restart: tables, addresses, paths, the memory budget. Writes the keys of the settings that
- * differ to `keys`, cut to fit. The key of a table is "tables.replay", for example; that of a
- * storage setting is "storage.data". */
+ * differ to `keys`, cut to fit. For example, the key of a table is "tables.replay", and the key
+ * of the data directory is "storage.data". */
 bool rp_config_needs_restart(const rp_config *now, const rp_config *then, char *keys,
                              size_t size);
 

@@ -22,11 +22,12 @@ typedef struct rp_storage {
     rp_server *server;   /* rp_storage_close() sets it to NULL */
     rp_durable *durable; /* owned; NULL unless loading has succeeded */
 
-    pthread_t loader, waiting; /* loader: the thread that loads; waiting: the thread that the
-                                  loader wakes when it ends */
+    pthread_t loader, waiting; /* loader: the thread that loads the directory; waiting: the
+                                  thread that `loader` wakes when it ends */
     bool is_loading;           /* `loader` has not been joined yet */
     atomic_bool loaded;        /* loading has succeeded or failed */
-    atomic_bool shows; /* progress is shown now: while loading, and in rp_storage_close() */
+    atomic_bool shows; /* progress is shown now: true while the directory is loaded, and during
+                          rp_storage_close() */
     rp_status status;  /* result of loading */
     rp_error err;      /* why loading failed */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals without signal handlers: all threads block the signals, and one thread waits for
- * them. */
+/* Receives signals without signal handlers, for `reprise serve`: all threads block the signals,
+ * and one thread waits for them. */
 #ifndef RP_CLI_SERVE_SIGNALS_H
 #define RP_CLI_SERVE_SIGNALS_H
 

@@ -3,9 +3,9 @@
  *
  *   NAME:SAMPLER[:MAX_SIZE][,key=value...]
  *
- * or key by key from a file. SAMPLER is the selector that chooses the items to sample, one of
- * six (reprise/table.h), or "queue" or "stack". These two also determine the remover (the
- * selector of the items to evict) and the rate limiter. */
+ * or key by key from a file. SAMPLER is the name of the selector that chooses the items to
+ * sample: one of the six of reprise/table.h, or "queue" or "stack". "queue" and "stack" also
+ * determine the remover (the selector of the items to evict) and the rate limiter. */
 #ifndef RP_CLI_SERVE_TABLE_SPEC_H
 #define RP_CLI_SERVE_TABLE_SPEC_H
 
@@ -58,7 +58,7 @@ rp_table_key rp_table_key_find(const char *name);
 enum { RP_TABLE_KEY_HINT_BYTES = 320 };
 /* Writes a hint for an error about the unknown key `name`: the most similar key, as in ", did
  * you mean 'max_size'?". If no key is similar, the hint lists the keys from `first` on. `more`
- * is an additional key that is allowed, or NULL. Returns `text`. */
+ * is a further key that is allowed, which is not in rp_table_key, or NULL. Returns `text`. */
 char *rp_table_key_hint(const char *name, rp_table_key first, const char *more,
                         char text[RP_TABLE_KEY_HINT_BYTES]);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A line editor: handles the bytes that a terminal in raw mode sends, and draws the edited
- * line. The editor does no I/O itself, so tests can feed keys.
+/* The line editor of `reprise shell`: handles the bytes that a terminal in raw mode sends, and
+ * draws the edited line. The editor does no I/O itself, so tests can feed keys.
  *
  * The keys work as in readline's Emacs mode: arrows, Home, End, Delete, Ctrl-A B D E F K N P R
  * T U W Y, Alt-B D F, Tab.
@@ -39,8 +39,8 @@ typedef struct rp_line_editor {
     char pattern[RP_SEARCH_BYTES]; /* text that the search looks for */
 } rp_line_editor;
 
-/* Starts an empty line. Ctrl-Y can still insert text cut from earlier lines. Borrows the
- * history. */
+/* Starts an empty line. Ctrl-Y can still insert text that was cut from an earlier line. Borrows
+ * the history. */
 void rp_line_editor_start(rp_line_editor *editor, const rp_line_history *history);
 
 /* Handles one byte of input. */

@@ -15,10 +15,10 @@ typedef struct rp_line_history {
 } rp_line_history;
 
 /* Reads the last MiB of the file and makes the file private to its owner. Keeps the latest
- * RP_HISTORY_LINES lines. If the file has more than 1 MiB, or more than twice RP_HISTORY_LINES
- * lines, replaces its contents by the latest RP_HISTORY_LINES lines. Does not do so if the file
- * lacks the header line that rp_line_history_add() writes, because such a file is possibly not
- * a history. Ignores a path that is not a regular file. */
+ * RP_HISTORY_LINES lines in memory. If the file has more than 1 MiB, or more than twice
+ * RP_HISTORY_LINES lines, replaces its contents by these lines. There is one exception: a file
+ * without the header line that rp_line_history_add() writes is possibly not a history, and is
+ * not replaced. Ignores a path that is not a regular file. */
 void rp_line_history_load(rp_line_history *history, const char *path);
 void rp_line_history_deinit(rp_line_history *history);
 

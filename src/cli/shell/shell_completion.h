@@ -19,9 +19,9 @@ typedef struct rp_candidates {
  * but still shortens `common`. */
 void rp_candidates_add(rp_candidates *candidates, const char *word, const char *prefix);
 
-/* Does the same for the name of a table or a file, which another user has possibly chosen.
- * Skips a name that begins with '-', because the command would parse the name as an option such
- * as --server. */
+/* Like rp_candidates_add(), for the name of a table or a file, which another user has possibly
+ * chosen. Skips a name that begins with '-', because the command would parse the name as an
+ * option. */
 void rp_candidates_add_name(rp_candidates *candidates, const char *name, const char *prefix);
 
 /* What can be completed. */

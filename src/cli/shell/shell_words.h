@@ -27,8 +27,8 @@ RP_NODISCARD rp_status rp_shell_split(rp_arena *arena, const char *line, size_t 
 RP_NODISCARD rp_status rp_shell_check(const rp_shell_words *words, const char *line,
                                       rp_problem *problem);
 
-/* Returns a word of a command line for `word`: in quotes, if a shell would otherwise split it.
- * Returns NULL if memory runs out. */
+/* Returns `word` as it must stand in a command line: in quotes, if a shell would otherwise
+ * split it. Returns NULL if memory runs out. */
 char *rp_shell_quote(rp_arena *arena, const char *word);
 
 #endif

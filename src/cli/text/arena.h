@@ -21,8 +21,9 @@ void rp_arena_deinit(rp_arena *arena);
 void *rp_arena_take(rp_arena *arena, size_t size);
 
 /* Makes room for one more element in an array of `count` elements and updates `*capacity`.
- * Returns the array that the caller must use afterwards, which is in the arena. The old array
- * stays valid. Returns NULL if memory runs out. */
+ * Returns the array that the caller must use afterwards: `array` itself, or a larger copy in
+ * the arena. `array` stays valid until the arena is deinitialised. Returns NULL if memory runs
+ * out. */
 void *rp_arena_grow(rp_arena *arena, const void *array, size_t count, size_t *capacity,
                     size_t element_size);
 

@@ -2,13 +2,13 @@
 /* Job files that run an Ape-X program (reprise/rl/apex.h) on a cluster: a batch script for
  * Slurm, or a manifest for Kubernetes.
  *
- * Either job starts the parts of the program: one `reprise serve` per shard of the replay, one
- * learner, one evaluator, and the actors. A part that ends with a status other than 0 is
- * restarted. The job ends when the learner or the evaluator ends. All parts use the same token
- * (a password of the servers), which neither file contains.
+ * Both kinds of job start the parts of the program: one `reprise serve` per shard of the
+ * replay, one learner, one evaluator, and the actors. A part that ends with a status other than
+ * 0 is restarted. The job ends when the learner or the evaluator ends. All parts use the same
+ * token (a password of the servers), which the job file does not contain.
  *
- * The arguments may be any text. `reprise` gets exactly these bytes: neither a shell nor
- * Kubernetes expands variables or patterns in them. Pure functions. */
+ * The arguments of the program can contain any characters. `reprise` gets exactly these bytes:
+ * neither a shell nor Kubernetes expands variables or patterns in them. Pure functions. */
 #ifndef RP_CLI_TEXT_CLUSTER_FILES_H
 #define RP_CLI_TEXT_CLUSTER_FILES_H
 
@@ -21,7 +21,8 @@ enum { RP_CLUSTER_NAME_BYTES = 41 };
 
 typedef struct rp_cluster_program {
     char name[RP_CLUSTER_NAME_BYTES]; /* made by rp_cluster_name() */
-    const char *const *arguments;     /* for `reprise` in the learner, evaluator and actors */
+    const char *const *arguments;     /* arguments of `reprise` in the learner, evaluator and
+                                         actors */
     size_t argument_count;
     int64_t actors, shards; /* >= 1 */
     int64_t seconds;        /* time limit of the job; 0: no limit */

@@ -19,8 +19,8 @@ typedef struct rp_curve_labels {
     const char *thin, *thick; /* names of the curves */
 } rp_curve_labels;
 
-/* Appends the image to `out`. The `count` points must be in order of x. A dashed horizontal
- * line is drawn at the value `line`, or none if `line` is NaN. */
+/* Appends the image to `out`. The `count` points must be in order of x. Unless `line` is NaN,
+ * also draws a dashed horizontal line at the value `line`. */
 void rp_curve_svg(rp_text_buffer *out, const rp_curve_labels *labels,
                   const rp_curve_point *points, size_t count, double line);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the state of tables, rate limiters and data directories as text and as JSON. All
- * functions append to `out`. Pure functions. */
+/* Prints the state of tables, rate limiters and data directories as text and as JSON. Functions
+ * with an argument `out` append to it. Pure functions. */
 #ifndef RP_CLI_TEXT_INFO_PRINT_H
 #define RP_CLI_TEXT_INFO_PRINT_H
 
@@ -45,7 +45,8 @@ void rp_info_glance(rp_text_buffer *out, const rp_tables_view *view);
 /* Writes all fields of the tables named `name`, as text. */
 void rp_info_details(rp_text_buffer *out, const rp_tables_view *view, const char *name);
 
-/* Writes the tables named `name` as a JSON array of objects. NULL means all tables. */
+/* Writes the tables named `name` as a JSON array of objects. If `name` is NULL, writes all
+ * tables. */
 void rp_tables_json(rp_text_buffer *out, const rp_tables_view *view, const char *name);
 
 /* Writes the members of a table's JSON object, without the braces. */
@@ -63,10 +64,11 @@ void rp_limiter_words(rp_text_buffer *out, const rp_limiter_options *limiter);
 bool rp_limiter_unbounded(double diff);
 
 /* Draws the state of a table's rate limiter as a bar of `width` >= 5 columns. While the table
- * has fewer items than min_size, the bar shows how full it is: "[####......]". After that, it
- * marks the position between min_diff and max_diff: "[-----|-----]". At the left end samples
- * wait; at the right end inserts wait. If one of these bounds is not set, the bar contains a
- * word instead, such as "free", or "paused" for a paused table. */
+ * has fewer items than min_size, the bar shows which part of min_size it has: "[####......]".
+ * After that, the bar marks the position of the limiter's value between min_diff and max_diff:
+ * "[-----|-----]". At the left end samples wait; at the right end inserts wait. If min_diff or
+ * max_diff is not set, the bar contains a word instead, such as "free", or "paused" for a
+ * paused table. */
 void rp_limiter_bar(rp_text_buffer *out, const rp_table_info *info, size_t width);
 
 /* Writes a number of bytes in at most eight characters: "512 B", "1.5 KiB", "1023 MiB". Returns

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints items of tables as text, writes them as lines of JSON, and parses such lines. Pure
+/* Prints items of tables as text, writes them as lines of JSON, and parses these lines. Pure
  * functions. */
 #ifndef RP_CLI_TEXT_ITEM_TEXT_H
 #define RP_CLI_TEXT_ITEM_TEXT_H
@@ -23,8 +23,8 @@ void rp_item_print(rp_text_buffer *out, const rp_item_view *item, size_t number,
 /* Writes the item as one line of JSON, which rp_item_line_parse() can read. */
 void rp_item_json(rp_text_buffer *out, const rp_item_view *item);
 
-/* The columns that all lines of a file must have. They are those of the table's signature. If
- * the table has no signature, the first line sets them. */
+/* The columns that all lines of a file must have: those of the table's signature, or of the
+ * first line if the table has no signature. */
 typedef struct rp_line_columns {
     rp_arena *arena; /* borrowed; memory for the names that the first line sets */
     const char *names[RP_MAX_COLUMNS];

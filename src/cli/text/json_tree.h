@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A strict JSON parser (RFC 8259), which makes a tree of values. The text must be a single
- * value in valid UTF-8. In addition, the parser rejects an object with the same key twice or
- * with more than RP_JSON_MAX_KEYS keys, a key with a zero byte, and more than RP_JSON_MAX_DEPTH
- * levels. Memory and time are bounded by the length of the text. */
+ * value in valid UTF-8. In addition, the parser rejects an object that has a key twice or has
+ * more than RP_JSON_MAX_KEYS keys, a key with a zero byte, and more than RP_JSON_MAX_DEPTH
+ * nested levels. Memory and time are bounded by the length of the text. */
 #ifndef RP_CLI_TEXT_JSON_TREE_H
 #define RP_CLI_TEXT_JSON_TREE_H
 

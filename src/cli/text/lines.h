@@ -13,8 +13,8 @@ typedef struct rp_lines {
     int wake_fd; /* borrowed; -1: none */
     rp_text_buffer buffer;
     size_t begin;   /* offset of the next line in `buffer` */
-    size_t scanned; /* there is no line end from `begin` to this offset; begin <= scanned <=
-                       size */
+    size_t scanned; /* there is no line end between `begin` and this offset; begin <= scanned <=
+                       buffer.size */
     bool end;       /* the end of the file has been reached */
 } rp_lines;
 

@@ -15,9 +15,9 @@ typedef struct rp_nearest {
     size_t distance;  /* edit distance of `best` from `word` */
 } rp_nearest;
 
-/* Returns the edit distance of two words: how many letters must be changed, deleted, inserted
- * or swapped with the next letter to turn one word into the other. '-' and '_' count as the
- * same letter. Returns SIZE_MAX if a word is longer than 64 bytes. */
+/* Returns the edit distance of two words: the least number of steps that turn one word into the
+ * other. A step changes, deletes or inserts a letter, or swaps two adjacent letters. '-' and
+ * '_' count as the same letter. Returns SIZE_MAX if a word is longer than 64 bytes. */
 size_t rp_edit_distance(const char *a, const char *b);
 
 void rp_nearest_init(rp_nearest *nearest, const char *word); /* borrows it */

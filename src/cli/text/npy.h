@@ -18,10 +18,10 @@
 enum { RP_NPY_HEADER_BYTES = 384, RP_NPY_MAX_HEADER = 65536 };
 
 /* Parses a whole file of version 1, 2 or 3. The tensor borrows `bytes`, and its elements can be
- * unaligned. Returns RP_INVALID for other files, for element types that rp_dtype does not have,
- * for more than RP_MAX_RANK dimensions, and for a number of bytes that does not match the
- * shape. Also returns RP_INVALID for big-endian elements of several bytes, and for Fortran
- * order of an array of several dimensions and elements. */
+ * unaligned. Returns RP_INVALID for any other file, for an element type that rp_dtype does not
+ * have, for more than RP_MAX_RANK dimensions, and for a number of bytes that does not match the
+ * shape. Also returns RP_INVALID for big-endian elements of more than one byte, and for Fortran
+ * order if the array has more than one dimension and more than one element. */
 RP_NODISCARD rp_status rp_npy_parse(const uint8_t *bytes, size_t size, rp_tensor *out,
                                     rp_problem *problem);
 

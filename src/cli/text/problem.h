@@ -46,11 +46,11 @@ RP_NODISCARD rp_status rp_setting_number(const rp_setting *value, double low, do
                                          double *out, rp_problem *problem);
 RP_NODISCARD rp_status rp_setting_boolean(const rp_setting *value, bool *out,
                                           rp_problem *problem);
-/* Parses a size in bytes. A percentage means that part of `whole` bytes. If `whole` is 0, a
- * percentage is an error. */
+/* Parses a size in bytes. "80%" means 80% of `whole` bytes. If `whole` is 0, a percentage is an
+ * error. */
 RP_NODISCARD rp_status rp_setting_size(const rp_setting *value, uint64_t whole, uint64_t *out,
                                        rp_problem *problem);
-/* Parses a time of at most `high_ms` milliseconds. A number without a unit counts in units of
+/* Parses a time of at most `high_ms` milliseconds. A number without a unit is multiplied by
  * `unit_ms` milliseconds. */
 RP_NODISCARD rp_status rp_setting_duration(const rp_setting *value, int64_t unit_ms,
                                            int64_t high_ms, int64_t *ms, rp_problem *problem);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signatures in a configuration file. A signature describes the columns of a table's items; in
- * YAML it is nested maps and lists. Each leaf describes a column: "float32 [?, 84, 84]". */
+/* Parses signatures in a configuration file. A signature describes the columns of a table's
+ * items. In YAML it consists of nested maps and lists, and each leaf describes a column:
+ * "float32 [?, 84, 84]". */
 #ifndef RP_CLI_TEXT_SIGNATURE_SPEC_H
 #define RP_CLI_TEXT_SIGNATURE_SPEC_H
 

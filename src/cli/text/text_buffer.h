@@ -32,8 +32,8 @@ const char *rp_text_buffer_text(const rp_text_buffer *buffer);
 /* Appends text from a peer or a file, with unprintable bytes escaped (reprise/printable.h). */
 void rp_text_buffer_put_safe(rp_text_buffer *buffer, const char *text, size_t size);
 
-/* Appends one word of a shell command, escaped as by rp_text_buffer_put_safe(), and in 'quotes'
- * if a shell needs them. */
+/* Appends one word of a shell command, with unprintable bytes escaped as in
+ * rp_text_buffer_put_safe(), and in 'quotes' if a shell needs them. */
 void rp_text_buffer_put_word(rp_text_buffer *buffer, const char *word);
 
 /* Returns how many bytes of `text` fit into `columns` columns of a terminal. The text must be

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses and prints numbers, sizes and times. If the text does not have the form of a parser,
- * has spaces around the value, or has a value out of range, the parser returns false and writes
- * nothing. Pure functions. */
+/* Parses and prints numbers, sizes and times. A parser returns false and writes nothing if the
+ * text does not have the form that the comment of the parser describes, if there are spaces
+ * around the value, or if the value is out of range. Pure functions. */
 #ifndef RP_CLI_TEXT_UNITS_H
 #define RP_CLI_TEXT_UNITS_H
 
@@ -26,7 +26,7 @@ bool rp_parse_boolean(const char *text, bool *out);
  * error. */
 bool rp_parse_size(const char *text, uint64_t whole, uint64_t *bytes);
 
-/* Parses a time: "500ms", "10s", "1.5m", "1h". A number without a unit counts in units of
+/* Parses a time: "500ms", "10s", "1.5m", "1h". A number without a unit is multiplied by
  * `unit_ms` milliseconds. Writes the time in milliseconds. */
 bool rp_parse_duration(const char *text, int64_t unit_ms, int64_t *ms);
 

@@ -56,9 +56,10 @@ enum { RP_AGENT_FLAGS = RP_DQN_SETTINGS + RP_DPG_OWN_SETTINGS + RP_SAC_OWN_SETTI
     RP_DPG_OWN_SETTING_LIST(RP_AGENT_DPG_OPTION) RP_SAC_OWN_SETTING_LIST(RP_AGENT_SAC_OPTION)
 
 /* Sets the settings of an agent from the flags. Option `first` of `command` is the first of
- * RP_AGENT_OPTIONS. If `is_fixed` is true, the run is resumed and keeps its settings, so any
- * flag of a setting is an error. Skips the value "auto" of `learners`, which the caller must
- * handle. If a flag is wrong, returns RP_INVALID, and the problem names the option. */
+ * RP_AGENT_OPTIONS. If `is_fixed` is true, any flag of a setting is an error: the run is
+ * resumed and keeps its settings. Ignores the setting `learners` if its value is "auto"; the
+ * caller must handle this value. If a flag is wrong, returns RP_INVALID, and the problem names
+ * the option. */
 RP_NODISCARD rp_status rp_agent_flags_take(const rp_command *command, const rp_flags *flags,
                                            size_t first, bool is_fixed,
                                            const rp_settings_table *table, void *settings,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements `--actors auto` and `--learners auto`. A split is how many threads act and how
- * many learn. Before the run, measures for a short time how fast each number of actors and of
- * learners works, as `reprise tune` does, and picks a split. During the run, the split is
- * adjusted according to how long the threads wait for each other. */
+ * many learn. Before the run, `reprise train` measures for a short time how fast different
+ * numbers of actors and of learners are, as `reprise tune` does, and picks a split. During the
+ * run, it adjusts the split according to how long the threads wait for each other. */
 #ifndef RP_CLI_TRAIN_AUTO_SPLIT_H
 #define RP_CLI_TRAIN_AUTO_SPLIT_H
 
@@ -39,8 +39,8 @@ bool rp_auto_split_fits(const rp_auto_split *split, bool in_turn,
                         char out[RP_SPLIT_LINE_BYTES]);
 
 /* Measures the curves and picks a split. Passes a copy of `options` to rp_profile_new(), after
- * setting the cores and the time in this copy. Returns a status of the profile, or RP_INVALID
- * if no split has the given numbers of threads. */
+ * setting the cores and the time in this copy. Returns RP_INVALID if no split has the numbers
+ * of threads that the options give. Other errors: those of reprise/rl/profile.h. */
 RP_NODISCARD rp_status rp_auto_split_measure(rp_auto_split *split,
                                              const rp_profile_options *options, rp_error *err);
 

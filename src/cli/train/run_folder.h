@@ -25,7 +25,7 @@ typedef struct rp_run_folder {
     int64_t steps, actors; /* --steps and --actors of the run; 0: not given */
     bool keep_going;       /* --keep-going of the run */
     rp_agent_settings settings;
-    size_t made; /* number of folders at the end of `path` that did not exist and were
+    size_t made; /* how many folders of `path`, counted from its end, did not exist and were
                     created */
 } rp_run_folder;
 
@@ -42,9 +42,10 @@ RP_NODISCARD rp_status rp_run_find_env(const char *name, const rp_env_class **ou
  * agent. */
 bool rp_run_folder_set_agent(rp_run_folder *folder, const char *name);
 
-/* Sets `path` to `given`. If `given` is NULL, sets it to runs/AGENT-ENV-N. If `latest` is true,
- * N is the largest number whose folder contains settings.txt; otherwise, N is the first unused
- * number. Returns RP_INVALID if the path is too long, or if there is no folder for `latest`. */
+/* Sets `path` to `given`. If `given` is NULL, sets `path` to runs/AGENT-ENV-N. If `latest` is
+ * true, N is the largest number whose folder contains settings.txt; otherwise, N is the first
+ * unused number. Returns RP_INVALID if the path is too long, or if `latest` is true and there
+ * is no such folder. */
 RP_NODISCARD rp_status rp_run_folder_choose(rp_run_folder *folder, const char *given,
                                             const char *env, bool latest, rp_problem *problem);
 

@@ -48,8 +48,8 @@ void rp_run_reporter_add(rp_run_reporter *reporter, const rp_run_progress *progr
                          const rp_real *params);
 
 /* Sets the actors that the following reports list: at most RP_REPORT_ACTORS, with names of at
- * most 31 bytes. The actor at each index keeps the name of the first call that had this index.
- * Before the first call, reports list a single actor named "actors". */
+ * most 31 bytes. The name of the actor at an index is fixed by the first call of this function
+ * that sets this index. Before the first call, reports list a single actor named "actors". */
 void rp_run_reporter_set_actors(rp_run_reporter *reporter, const rp_run_actor *actors,
                                 size_t count);
 
@@ -67,8 +67,8 @@ typedef struct rp_run_reported {
 
 /* Returns true if a line for the user about failing reports is due, and then writes the reason
  * of the last failure to `why`. A line is due when all reports have failed for 2, 6, 18 and 54
- * seconds, and so on. After a call has returned true for a line, the next line becomes due. Any
- * thread may call this function. */
+ * seconds, and so on. The function returns true once for each line. Any thread may call this
+ * function. */
 bool rp_run_reporter_take_trouble(rp_run_reporter *reporter, char why[RP_ERROR_TEXT_BYTES]);
 
 /* Waits until the queued reports are sent, for at most send_ms plus one second. Does not wait

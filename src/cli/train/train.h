@@ -80,11 +80,11 @@ typedef struct rp_training {
     bool is_brief;          /* the replay is not saved, so the run cannot be resumed */
     int64_t first_steps;    /* in a resumed run of Ape-X: number of steps that earlier processes
                                have made */
-    double earlier_seconds; /* this and the next: in a resumed run, values of the last row that
-                               is kept of progress.csv */
+    double earlier_seconds; /* earlier_seconds, earlier_episodes: in a resumed run, values of
+                               the last row of progress.csv that the run keeps */
     int64_t earlier_episodes;
-    double shown;  /* without a terminal: when the last line was printed, in seconds since the
-                      run began */
+    double shown;  /* if standard error is not a terminal: when the last line was printed, in
+                      seconds since the run began */
     double greedy; /* mean return of the latest evaluation, with the greedy policy */
     rp_curve_point *points; /* of the learning curve */
     size_t point_count, point_capacity;
@@ -125,7 +125,7 @@ int rp_train_failed(const char *reason);
 int rp_train_agent(rp_training *t);
 int rp_train_apex(rp_training *t);
 
-/* Does what rp_train_keep() does, and also shows the progress. `params` are the latest
+/* Shows the progress to the user, and does what rp_train_keep() does. `params` are the latest
  * parameters. */
 void rp_train_progress(rp_training *t, const rp_run_progress *progress, const rp_real *params);
 /* Adds a point to the learning curve and passes the progress to the reporter. */
@@ -145,9 +145,9 @@ RP_NODISCARD rp_status rp_train_serve(rp_training *t, rp_error *err);
 RP_NODISCARD rp_status rp_train_open_reporter(rp_training *t, rp_error *err);
 void rp_train_close_reporter(rp_training *t);
 
-/* Warns if reports do not reach the server of --report, at growing intervals. Before a warning,
- * removes from the screen the `drawn` lines that the last drawing has left there. Returns the
- * number of these lines that are still there: 0 after a warning, otherwise `drawn`. */
+/* Warns at growing intervals if reports do not reach the server of --report. `drawn` is the
+ * number of progress lines on the screen. Before a warning, removes these lines. Returns the
+ * number of lines that are still on the screen: 0 after a warning, otherwise `drawn`. */
 size_t rp_train_warn_reports(rp_training *t, size_t drawn);
 /* Writes the parameters to policy.safetensors in the folder. */
 RP_NODISCARD rp_status rp_train_save_policy(const rp_training *t, const rp_real *params,

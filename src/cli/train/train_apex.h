@@ -8,8 +8,8 @@
 #include "cli/train/train.h"
 #include "reprise/rl/apex.h"
 
-/* Reads the options of the program from the flags. Sets `*seconds` to its time limit, or to 0
- * if there is none. Errors: RP_INVALID. */
+/* Reads the options of the program from the flags. Sets `*seconds` to the program's time limit,
+ * or to 0 if there is none. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_train_take_apex(const rp_training *t, rp_apex_options *out,
                                           int64_t *seconds, rp_problem *problem);
 

@@ -16,12 +16,12 @@ char *rp_part_name(const rp_apex_part *part, char out[32]);
  * the mean return at which the task is solved. */
 char *rp_part_line(const rp_apex_part *part, double threshold, char out[RP_PART_LINE_BYTES]);
 
-/* Draws a line for each part on the terminal of the standard error stream. Overwrites the
- * `drawn` lines of the previous call; `drawn` is what that call returned. Returns the number of
- * lines. */
+/* Draws a line for each part that has not left, at most 20 lines, on the terminal of the
+ * standard error stream. Overwrites the `drawn` lines of the previous drawing; `drawn` is the
+ * result of the previous call, or 0. Returns the number of lines on the screen. */
 size_t rp_part_lines_draw(const rp_apex_part *parts, size_t count, double threshold,
                           size_t drawn);
-/* For a process that runs one part: what this part waits for without progress. The owner
+/* What a part waits for without progress. A process that runs a single part uses it. The owner
  * zero-initialises the struct. */
 typedef struct rp_part_wait {
     char what[sizeof((rp_apex_part *)NULL)->waits_for];

@@ -33,7 +33,8 @@ void rp_program_deinit(rp_program *program);
  * (the file cannot be read), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_program_read_file(rp_program *program, const char *file,
                                             rp_problem *problem);
-/* Reads `text` in the same way. `file` is only a name for error texts. */
+/* Reads the `size` bytes of `text` as rp_program_read_file() reads a file. `file` is only a
+ * name for error texts. */
 RP_NODISCARD rp_status rp_program_read_text(rp_program *program, const char *file,
                                             const char *text, size_t size, rp_problem *problem);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A channel keeps a connection to one server and runs calls on it. The channel connects when a
- * call needs a connection, and reconnects after the connection breaks.
+/* A channel keeps a connection to one server and runs calls (RPCs) on it. A client has one
+ * channel for each of its servers. The channel connects when a call needs a connection, and
+ * reconnects after the connection breaks.
  *
  * Unless its comment says otherwise, every function must be called on the loop thread of the
  * client, or on a guest of the loop: another thread that runs the loop for a while
@@ -29,11 +30,13 @@ typedef struct rp_channel_options {
     rp_tls *tls;               /* NULL: no TLS. The channel takes a reference */
     const char *server_name;   /* name that the server's certificate must have */
     const char *authorization; /* value of the HTTP header; NULL: none */
-    /* Times in nanoseconds. 0 means the default: that of client.h, 30 s for ping_ns, and 20 s
-     * for ping_timeout_ns. */
+    /* Times in nanoseconds. 0 means the default: 30 s for ping_ns, 20 s for ping_timeout_ns,
+     * and for the others the default of reprise/client.h. */
     int64_t connect_timeout_ns, retry_min_ns, retry_max_ns;
-    int64_t ping_ns; /* if calls are open and no bytes have come for so long, a ping is sent */
-    int64_t ping_timeout_ns; /* after so long without a response, the connection is closed */
+    int64_t ping_ns; /* if calls are open and no bytes have arrived for this time, a ping is
+                        sent */
+    int64_t ping_timeout_ns; /* if a ping has had no response for this time, the connection is
+                                closed */
     size_t message_bytes;    /* largest message from the server; 0: 512 MiB */
     uint64_t seed;           /* of the random jitter in the backoff */
     bool shared_memory_off;  /* as in client.h */
@@ -47,7 +50,8 @@ RP_NODISCARD rp_status rp_channel_new(rp_runtime *runtime, const rp_channel_opti
  * Must not be called from a callback of one of the channel's calls. In the child of a fork,
  * must not be called for a channel of the parent. */
 void rp_channel_free(rp_channel *channel);
-/* Ends all present and later calls with RP_CANCELLED. Callers must not retry them. */
+/* Ends all calls of the channel with RP_CANCELLED, and also those that begin later. Callers
+ * must not retry them. */
 void rp_channel_give_up(rp_channel *channel);
 bool rp_channel_is_given_up(const rp_channel *channel);
 
@@ -56,8 +60,8 @@ typedef struct rp_channel_call_class {
     void (*on_begin)(rp_channel_call *call); /* there is a connection: messages can be sent */
     void (*on_message)(rp_channel_call *call, const uint8_t *data, size_t size,
                        rp_block *block); /* as in wire/h2/h2.h */
-    /* Messages were written, and few bytes are left in the queue, so the caller can send more.
-     * May be NULL. */
+    /* Queued messages were written to the connection, and few bytes are left in the queue, so
+     * the caller can send more. May be NULL. */
     void (*on_room)(rp_channel_call *call);
     /* The call has ended. RP_UNAVAILABLE means that there was no connection, or that it broke.
      * `text` is valid during the callback. */
@@ -70,8 +74,8 @@ struct rp_channel_call {
     const rp_channel_call_class *class;
     const char *path;
     int64_t deadline_ns;   /* monotonic, or RP_FOREVER. Also sent as grpc-timeout */
-    int64_t connect_by_ns; /* if the call has no connection by then, it ends with RP_DEADLINE;
-                              0: no bound */
+    int64_t connect_by_ns; /* if the call has no connection at this monotonic time, it ends with
+                              RP_DEADLINE; 0: no bound */
     bool fails_fast;       /* the call ends with RP_UNAVAILABLE if the next attempt to connect
                               fails */
     bool skips_away;       /* the call ends with RP_UNAVAILABLE at once if
@@ -106,22 +110,23 @@ void rp_channel_drop_message(rp_channel *channel, rp_message *message);
 void rp_channel_half_close(rp_channel_call *call);
 /* Returns the number of bytes that were sent but not written to the connection yet. */
 size_t rp_channel_queued_bytes(const rp_channel_call *call);
-/* Stop or resume receiving messages. In between, flow control makes the server wait. */
+/* Stop and resume receiving messages. While the call is paused, flow control makes the server
+ * wait. */
 void rp_channel_pause(rp_channel_call *call);
 void rp_channel_resume(rp_channel_call *call);
 
 /* Lends the descriptor of the call's connection to a thread that waits for the call, and
- * returns the descriptor. The loop does not watch it until the call ends or
- * rp_channel_give_back() is called. If the call has borrowed the descriptor before, returns it
- * again. Returns -1 if the call has not begun or has ended, if another call has borrowed the
+ * returns the descriptor. The loop does not watch the descriptor until the call ends or
+ * rp_channel_give_back() is called. If this call has already borrowed the descriptor, returns
+ * it again. Returns -1 if the call has not begun or has ended, if another call has borrowed the
  * descriptor, or if the connection uses TLS. */
 int rp_channel_borrow(rp_channel_call *call);
 bool rp_channel_borrows(const rp_channel_call *call);
 /* Returns the object that decides whether a thread that waits for a response polls the
  * descriptor before it sleeps (util/polling.h). Any thread. */
 rp_polling *rp_channel_polling(rp_channel *channel);
-/* Reads from the connection, and handles the bytes for all of its calls. Does nothing if this
- * call has not borrowed the descriptor. */
+/* Reads from the connection, and handles the bytes for all calls on the connection. Does
+ * nothing if `call` has not borrowed the descriptor. */
 void rp_channel_read(rp_channel_call *call);
 /* Ends the loan: makes the loop watch the descriptor again. */
 void rp_channel_give_back(rp_channel_call *call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The struct of a channel (channel.h) and its internal functions, for two files:
+/* The struct of a channel (channel.h) and its internal functions, which only two files use:
  *
  *   channel_calls.c   calls that wait for a connection, when to connect, backoff
  *   channel_peer.c    one connection: handshake, greeting, bytes in and out, pings
@@ -88,8 +88,8 @@ struct rp_channel {
     rp_timer timer; /* ends the state RESTING */
     rp_at_turn_end turn;
     int64_t until_ns; /* deadline of this attempt to connect */
-    int64_t pause_ns; /* last backoff, before the jitter; 0: since then the server has responded
-                         to a call */
+    int64_t pause_ns; /* last backoff, before the jitter; 0: the server has responded to a call
+                         since the last backoff */
     uint64_t attempt; /* number of the current or next attempt to connect */
     bool has_failed;  /* the last attempt to connect has failed */
     bool is_wanted;   /* the channel connects even if no call waits, so that a later call finds
@@ -112,8 +112,8 @@ rp_peer *rp_peer_new(rp_channel *channel, int fd, int64_t until_ns);
 /* Ends the calls of a connection and frees it. If `politely` is true, first shuts down the
  * sending side of the connection. */
 void rp_peer_free(rp_peer *peer, bool politely);
-/* At the end of this turn of the loop, makes the connection write its bytes and update the
- * events that it watches for. */
+/* Makes the connection write its bytes and update the events that it watches for, at the end of
+ * this turn (one round of callbacks) of the loop. */
 void rp_peer_touch(rp_peer *peer);
 /* Reads from the descriptor and handles the bytes. */
 void rp_peer_read(rp_peer *peer);

@@ -35,11 +35,11 @@ void rp_runtime_run_on_loop(rp_runtime *runtime, void (*run)(void *arg), void *a
 
 enum { RP_RUNTIME_READ_BYTES = 256 << 10 };
 /* Returns a buffer of RP_RUNTIME_READ_BYTES bytes to read into, valid until the next callback
- * of the loop. */
+ * of the loop. Only the loop thread and guests of the loop (net/loop.h) may call it. */
 uint8_t *rp_runtime_read_buffer(rp_runtime *runtime);
 
-/* A callback at the end of a turn of the loop. The caller embeds the struct, zero-initialises
- * it and sets `run`. */
+/* A callback at the end of a turn (one round of callbacks) of the loop. The caller embeds the
+ * struct, zero-initialises it and sets `run`. */
 typedef struct rp_at_turn_end rp_at_turn_end;
 struct rp_at_turn_end {
     void (*run)(rp_at_turn_end *end);
@@ -48,14 +48,14 @@ struct rp_at_turn_end {
 };
 
 /* Queues end->run, to be called once at the end of this turn of the loop. The callback is
- * allowed to queue others, which run in the same turn. Does nothing if `end` is queued
- * already. */
+ * allowed to queue other callbacks, which run in the same turn. Does nothing if `end` is queued
+ * already. Only the loop thread and guests may call this function and the next. */
 void rp_runtime_at_turn_end(rp_runtime *runtime, rp_at_turn_end *end);
 /* Removes `end` from the queue, if it is queued. */
 void rp_runtime_forget_turn_end(rp_runtime *runtime, rp_at_turn_end *end);
 
-/* A job for the workers. The caller embeds the struct and sets `run`. The memory must stay
- * valid until `run` has been called. */
+/* A job for the workers. The caller embeds the struct and sets `run`. The struct must stay
+ * valid until `run` is called; `run` is allowed to free it. */
 typedef struct rp_job rp_job;
 struct rp_job {
     void (*run)(rp_job *job);

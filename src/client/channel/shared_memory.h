@@ -3,21 +3,22 @@
  * (serialised rows of columns, chunk/chunk_api.h) in the server's memory, without a copy. The
  * server's side and the protocol are in server/shm/lease.h.
  *
- * A lease consists of a second connection to the server's Unix socket and of read-only
- * mappings. The mapped files are those whose descriptors the server sends over that connection.
- * A hold keeps the server from reusing the range of its memory that contains the chunks of one
- * sample. When the last of these chunks is released, on any thread, the hold is returned to the
- * server; many holds are returned in one message. If a hold is not returned, the server
- * reclaims the range only when this process exits.
+ * A lease consists of a second connection to the server's Unix socket, and of read-only
+ * mappings of the files whose descriptors the server sends over this connection. A hold keeps
+ * the server from reusing the range of its memory that contains the chunks of one sample. When
+ * the last of these chunks is released, on any thread, the hold is returned to the server; many
+ * holds are returned in one message. If a hold is not returned, the server reclaims the range
+ * only when this process exits.
  *
  * The lease and its mappings live until the channel no longer uses the lease and all holds are
  * released. Samples therefore stay valid when streams end, connections break or the server
  * ends. In the child of a fork, samples of the parent are valid only as long as the parent
  * keeps them.
  *
- * The client checks this memory like other data from a server: ranges against the sizes of the
- * files, which cannot shrink, and chunks when they are parsed and decoded. If a server changes
- * a chunk while the client reads it, the client can get wrong numbers. */
+ * The client checks the contents of shared memory like other data from a server. It compares
+ * ranges with the sizes of the files, which cannot shrink, and checks chunks when it parses and
+ * decodes them. If a server changes a chunk while the client reads it, the client can get wrong
+ * numbers. */
 #ifndef RP_CLIENT_CHANNEL_SHARED_MEMORY_H
 #define RP_CLIENT_CHANNEL_SHARED_MEMORY_H
 
@@ -49,7 +50,7 @@ typedef struct rp_shared_call {
 
 /* Begins a call. Takes a reference to the lease. */
 void rp_shared_call_begin(rp_shared_call *call, rp_shared_lease *lease);
-/* Tells the server that the call accepts no more holds. Does nothing if the call has not
+/* Reports to the server that the call accepts no more holds. Does nothing if the call has not
  * begun. */
 void rp_shared_call_end(rp_shared_call *call);
 
@@ -94,8 +95,9 @@ rp_shared_lease *rp_share_get(rp_share *share, rp_share_wait *wait, bool *later)
 void rp_share_renew(rp_share *share);
 /* Cancels `wait`, if it is waiting. */
 void rp_share_forget(rp_share *share, rp_share_wait *wait);
-/* Drops `lease`, which the server does not know; the next rp_share_get() requests another. If
- * `lease` is NULL, the server does not support leases, and no more requests are made. */
+/* Drops `lease`, because the server does not know it or because its connection is broken; the
+ * next rp_share_get() requests another. If `lease` is NULL, the server does not support leases,
+ * and no more requests are made until rp_share_renew(). */
 void rp_share_lost(rp_share *share, const rp_shared_lease *lease);
 void rp_share_deinit(rp_share *share); /* must not be called while a wait is in progress */
 

@@ -39,14 +39,14 @@ typedef struct rp_stack_column {
     const int64_t *offsets;
 } rp_stack_column;
 
-/* Stacks `count` trajectories. The caller must check that each of them has the columns, with
- * the types and sizes for which `columns` has memory.
+/* Stacks `count` trajectories. Before that, the caller must check that each trajectory has
+ * every column in `columns`, and that the type and size of the column fit the destination.
  *
  * If the trajectories are a whole batch, `all_bytes` must be 0. Workers of the runtime then
- * help if they are idle, and the call waits for them. Because of this wait, a job of the
- * runtime must not make this call if another job waits for the first job. If the trajectories
- * are only a part of a larger batch, `all_bytes` must be the size of that batch, which decides
- * how memory is written (rp_decoder_set_large()). The caller's thread then does all the work.
+ * help if they are idle, and the function waits until their units are done. If the trajectories
+ * are only a part of a larger batch, `all_bytes` must be the size of the larger batch in bytes,
+ * and the caller's thread does all the work. If `all_bytes` is large, the decoder writes around
+ * the CPU's caches (rp_decoder_set_large()).
  *
  * After a failure, the contents of the memory are undefined. Errors: RP_INVALID, RP_CORRUPT,
  * RP_NO_RESOURCE. */

@@ -3,9 +3,10 @@
  * is blocked.
  *
  * Workers of the runtime draw the samples, in batches that double in size. If the rate limiter
- * delays a draw, the draw waits in the table and the worker goes on. The source can exist
- * before the table, and longer than the table. While the source has no table, for example
- * because the table was dropped, each draw looks the table up by name. */
+ * delays a draw, the draw waits in a queue of the table, and the worker does other jobs. The
+ * source can be opened before the table exists, and can exist longer than the table. While the
+ * source has no table, for example because the table was dropped, each draw looks the table up
+ * by name. */
 #ifndef RP_CLIENT_SAMPLER_LOCAL_SOURCE_H
 #define RP_CLIENT_SAMPLER_LOCAL_SOURCE_H
 

@@ -2,12 +2,12 @@
 /* A source (source.h) of samples of one table of one server. The source uses one call of
  * SampleStream (a stream) at a time.
  *
- * The sampler requests samples from the source. The source passes this demand on in requests to
- * the server for up to `request_samples` samples each. At most two requests are outstanding. If
- * the connection breaks, the source makes new requests for the samples that have not arrived.
- * Samples that were in transit are lost, as in Reverb. Servers cancel streams when they stop,
- * so if the server cancels a stream, the source opens another one. If that is cancelled too,
- * the source calls on_end. */
+ * The sampler requests samples from the source. The source sends requests for these samples to
+ * the server, each for up to `request_samples` samples. At most two requests are outstanding.
+ * If the connection breaks, the source makes new requests for the samples that have not
+ * arrived. Samples that the server had sent and the source had not received are lost, as in
+ * Reverb. Servers cancel streams when they stop, so if the server cancels a stream, the source
+ * opens another one. If the server cancels the new stream as well, the source calls on_end. */
 #ifndef RP_CLIENT_SAMPLER_REMOTE_SOURCE_H
 #define RP_CLIENT_SAMPLER_REMOTE_SOURCE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sampler (reprise/sampler.h) over any sources of samples (source.h). This is the part of
- * rp_sampler_new() that does not depend on a client. */
+/* A sampler (reprise/sampler.h) over any sources of samples (source.h). rp_sampler_new() opens
+ * it for a client; this file does not depend on a client. */
 #ifndef RP_CLIENT_SAMPLER_SAMPLER_H
 #define RP_CLIENT_SAMPLER_SAMPLER_H
 
@@ -24,12 +24,12 @@ typedef struct rp_sampler_feed {
     rp_status (*open)(void *ctx, size_t shard, const rp_source_options *options,
                       const rp_source_events *events, rp_source **out, rp_error *err);
     /* Writes the states of all shards; all fields of an unreachable shard are 0. Is allowed to
-     * block. Called on a worker of the runtime, one call at a time, while samples are taken.
-     * The next call follows after 100 ms or 1,000 samples, or after 10 ms while no shard can
-     * give samples. If it returns RP_NOT_FOUND (no shard that was reached has the table) or
-     * RP_CANCELLED (the client has given up), the sampler ends. After any other failure, the
-     * sampler uses the previous states. If there is only one shard, the function is not called
-     * and may be NULL. */
+     * block. Called on a worker of the runtime, one call at a time, while callers take samples:
+     * again after 100 ms or 1,000 samples, or after 10 ms while no shard can give samples. If
+     * it returns RP_NOT_FOUND (no shard that was reached has the table) or RP_CANCELLED (the
+     * client has given up), the sampler ends. After any other failure, the sampler uses the
+     * previous states. If there is only one shard, the function is not called and may be NULL.
+     */
     rp_status (*weigh)(void *ctx, const char *table, rp_wait wait, rp_shard_state *out,
                        rp_error *err);
     /* Writes why samples of the table wait on a shard, or "" if that is not known. `waited_ns`
@@ -48,8 +48,8 @@ typedef struct rp_sampler_feed {
     void *ctx;
     size_t batch_bytes;      /* limit of the size of a decoded batch; 0: no limit */
     uint64_t seed;           /* for the choice of shards and streams */
-    rp_signature *signature; /* of the table, for the option `checked`; may be NULL. The sampler
-                                takes a reference */
+    rp_signature *signature; /* signature of the table, for the option `checked`; may be NULL.
+                                The sampler takes a reference */
 } rp_sampler_feed;
 
 /* Creates a sampler and starts prefetching. The caller must free it with rp_sampler_free().

@@ -75,8 +75,8 @@ typedef struct rp_lane_pick {
     double share; /* probability with which the lane's shard was picked */
 } rp_lane_pick;
 
-/* Samples that a call took from the sampler and then gave back, because it failed. The next
- * call gets them first. */
+/* Samples that a failed call of the sampler had taken. They were given back, and the next call
+ * gets them first. */
 typedef struct rp_returned rp_returned;
 struct rp_returned {
     rp_returned *next;
@@ -146,8 +146,8 @@ struct rp_sampler {
     bool closed RP_GUARDED_BY(mu);
     rp_status end RP_GUARDED_BY(mu);    /* RP_OK: the sampler has not ended */
     char end_text[RP_ERROR_TEXT_BYTES]; /* guarded by mu */
-    /* While calls wait: when the last sample came, moved forward by the times since then in
-     * which no call waited. The timeout begins at this time. */
+    /* While calls wait for samples: the time from which the timeout counts. It is the time of
+     * the last sample, plus the periods since then in which no call waited. */
     int64_t last_sample_ns RP_GUARDED_BY(mu);
     int64_t waited_ns RP_GUARDED_BY(mu); /* while no call waits: for how long calls have waited
                                             since the last sample */
@@ -180,7 +180,7 @@ bool rp_sampler_awaits_locked(const rp_sampler *s, size_t lane) RP_REQUIRES(s->m
 bool rp_sampler_is_open_locked(const rp_sampler *s, const rp_lane *lane) RP_REQUIRES(s->mu);
 /* Returns true if there is a lane that the schedule can pick. */
 bool rp_sampler_can_pick_locked(const rp_sampler *s) RP_REQUIRES(s->mu);
-/* Puts samples into a lane, as far as there is room. Returns how many were put. */
+/* Puts samples into a lane until it has `capacity` samples. Returns how many were put. */
 size_t rp_lane_push(rp_lane *lane, const rp_sample *samples, size_t count);
 /* Removes from the schedule those entries of the lane whose samples have not arrived. */
 void rp_sampler_drop_picks_locked(rp_sampler *s, size_t lane) RP_REQUIRES(s->mu);
@@ -218,12 +218,13 @@ void rp_sampler_leave_locked(rp_sampler *s) RP_REQUIRES(s->mu);
 rp_status rp_sampler_begin_call(rp_sampler *s, rp_error *err);
 void rp_sampler_end_call(rp_sampler *s);
 
-/* Waits for `least` samples, and takes at least so many, at most `capacity`, consecutive
- * samples. Always sets `*count`, the number of samples taken. The caller owns them, even after
- * an error. */
+/* Waits for `least` samples, and takes `least` to `capacity` consecutive samples. Always sets
+ * `*count` to the number of samples taken, which after an error can be less than `least`. The
+ * caller owns them, even after an error. */
 rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t capacity,
                            size_t *count, rp_wait wait, rp_error *err);
-/* Returns true if the sampler has ended but is not closed. No more samples will arrive then. */
+/* Returns true if the sampler has ended, so that no more samples will arrive, but is not
+ * closed. */
 bool rp_sampler_is_over(rp_sampler *s);
 /* Gives samples of rp_sampler_fetch() back to the sampler, for the next call. Takes ownership
  * of `returned`. */

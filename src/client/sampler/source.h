@@ -16,9 +16,9 @@ typedef struct rp_source_events {
      * the references to their trajectories. */
     void (*on_samples)(void *user, const rp_sample *samples, size_t count);
     /* The source has failed and drops its requests for `forgotten` samples. It works again when
-     * the sampler requests more samples. A request that another thread makes at the same time
-     * is either included in `forgotten` or remains valid. `status` is RP_DEADLINE if the rate
-     * limiter timed out, RP_CANCELLED if the table was closed or dropped, or RP_NOT_FOUND,
+     * the sampler requests more samples. A request that another thread makes while on_end is
+     * called is either included in `forgotten` or remains valid. `status` is RP_DEADLINE if the
+     * rate limiter timed out, RP_CANCELLED if the table was closed or dropped, or RP_NOT_FOUND,
      * RP_INVALID, RP_DENIED, RP_UNAUTHENTICATED, RP_CORRUPT or RP_NO_RESOURCE. */
     void (*on_end)(void *user, size_t forgotten, rp_status status, const char *text);
     /* The server cannot be reached (`reached` is false), or can be reached again (true).
@@ -33,8 +33,8 @@ typedef struct rp_source_options {
     size_t request_samples;          /* the most samples of one request to a server */
     int64_t max_per_stream;          /* the most samples of one stream; 0: no limit */
     size_t item_bytes; /* limit of the decoded size of a server's sample; 0: 1 GiB */
-    bool whole;        /* local tables only: deliver all requested samples together,
-                          instead of each as it is drawn */
+    bool whole;        /* local tables only: deliver the samples of a request together when all
+                          are drawn, instead of each as it is drawn */
 } rp_source_options;
 
 typedef struct rp_source rp_source;

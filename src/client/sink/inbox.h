@@ -4,8 +4,10 @@
  *
  * A post is a message that wakes the loop. One post is enough for any number of items. If the
  * loop will run soon anyway, it "is near": a few items then need no post. These items wait
- * until the loop takes them, until there are many, or until a caller claims them. Some
- * functions report that the caller must wake the loop; the caller must then send the post.
+ * until the loop takes them, until there are many, or until a caller claims them. A caller that
+ * claims the items promises to wake the loop, or to take them itself as a guest of the loop
+ * (net/loop.h). Some functions report that the caller must wake the loop; the caller must then
+ * send the post.
  *
  * Invariants, while the lock is free:
  *   B1  if items wait, no room is reserved, and the loop has finished the items that it took
@@ -42,16 +44,16 @@ void rp_inbox_deinit(rp_inbox *box);
  * loop. If memory runs out, puts no item and returns false. */
 RP_NODISCARD bool rp_inbox_put(rp_inbox *box, const rp_sink_item *items, size_t count,
                                bool *wakes);
-/* Reserves room for `count` items that the caller puts next. Until then, other threads can
- * still put items, but the loop takes none. Only one caller at a time is allowed to have a
- * reservation. Returns false if memory runs out. */
+/* Reserves room for `count` items, for the caller's next rp_inbox_put_reserved(). Until then,
+ * other threads can still put items, but the loop takes none. Only one caller at a time is
+ * allowed to have a reservation. Returns false if memory runs out. */
 RP_NODISCARD bool rp_inbox_reserve(rp_inbox *box, size_t count);
-/* Puts the items for which room was reserved, all of them. A `count` of 0 cancels the
- * reservation instead. Returns true if the caller must wake the loop. */
+/* Puts all items for which room was reserved. If `count` is 0, cancels the reservation instead.
+ * Returns true if the caller must wake the loop. */
 RP_NODISCARD bool rp_inbox_put_reserved(rp_inbox *box, const rp_sink_item *items, size_t count);
 /* Claims the waiting items. Returns true if at least `least` items wait, no room is reserved
- * and no post is pending. After true, the caller must wake the loop, or enter the loop as a
- * guest (net/loop.h) and take the items itself. */
+ * and no post is pending. If the result is true, the caller must wake the loop, or enter the
+ * loop as a guest and take the items itself. */
 RP_NODISCARD bool rp_inbox_claim(rp_inbox *box, size_t least);
 /* Returns true if a post is pending. */
 bool rp_inbox_is_posted(rp_inbox *box);

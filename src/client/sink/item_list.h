@@ -5,7 +5,7 @@
  * Items are in an array of slots, which are reused; links between slots give the order. Any
  * item can be removed in constant time. The list never frees slots. Servers mostly confirm
  * items in order, so a lookup first tries the item after the one that was removed last. Only
- * when such a lookup fails are items entered in a hash map. Not thread-safe.
+ * when this first try fails are items entered in a hash map. Not thread-safe.
  *
  * Invariants:
  *   I1  the links from `first` to `last` visit `count` slots, each once. The other slots below
@@ -27,7 +27,8 @@ typedef enum rp_trust {
 
 typedef struct rp_listed_item {
     rp_sink_item item;
-    uint64_t message;    /* number of the message with this item; 0: not sent on this stream */
+    uint64_t message;    /* number of the message (rp_remote_sink.message) with this item; 0:
+                            not sent on this stream */
     uint32_t prev, next; /* slots or RP_MAP_NONE. `next` of a free slot is the next free slot */
     rp_trust trust;
     bool shares_chunks; /* some of its chunks are in the rp_sent_chunks of the stream

@@ -13,8 +13,8 @@
  *
  * If the rate limiter delays an item, the item waits in its table without blocking a thread,
  * and later items for the same table wait behind it. Items are rejected with RP_NOT_FOUND if
- * the table does not exist or was dropped, with RP_CANCELLED if the table is closed, or with a
- * table's RP_INVALID or RP_NO_RESOURCE. */
+ * the table does not exist or was dropped, with RP_CANCELLED if the table is closed, or with
+ * RP_INVALID or RP_NO_RESOURCE if the table reports this status. */
 RP_NODISCARD rp_status rp_local_sink_open(const rp_allocator *alloc, rp_store *store,
                                           rp_runtime *runtime, const rp_sink_events *events,
                                           rp_sink **out, rp_error *err);

@@ -9,10 +9,10 @@
  *
  * If the server ends a stream because of an item, it does not say which item that is. The sink
  * then probes: it sends the unconfirmed items again, one message at a time, with fewer and
- * fewer items per message, until a message with a single item ends the stream. That item is
- * rejected. If the status is RP_NOT_FOUND, or RP_CANCELLED with a text that says that the table
- * is closed, the sink rejects all items for the same table. If a stream ends with RP_DENIED,
- * RP_UNAUTHENTICATED or RP_UNIMPLEMENTED, the sink rejects all items.
+ * fewer items per message, until a message with a single item ends the stream. The sink rejects
+ * this item. If the status is RP_NOT_FOUND, or RP_CANCELLED with a text that says that the
+ * table is closed, the sink rejects all items for the same table. If a stream ends with
+ * RP_DENIED, RP_UNAUTHENTICATED or RP_UNIMPLEMENTED, the sink rejects all items.
  *
  * Any thread may call put(). */
 #ifndef RP_CLIENT_SINK_REMOTE_SINK_H
@@ -34,22 +34,22 @@ RP_NODISCARD rp_status rp_remote_sink_new(rp_channel *channel, rp_runtime *runti
  * 0 if the server can be reached, or if the sink has not tried to reach it. Any thread. */
 int64_t rp_remote_sink_away_since(const rp_sink *sink);
 
-/* Reserves room for `count` items that the caller puts next. Until then, other threads can
- * still put items, but the loop takes none. Only one caller at a time is allowed to have a
- * reservation. Returns false if memory runs out. */
+/* Reserves room for `count` items, for the caller's next rp_remote_sink_put_reserved(). Until
+ * then, other threads can still put items, but the loop takes none. Only one caller at a time
+ * is allowed to have a reservation. Returns false if memory runs out. */
 bool rp_remote_sink_reserve(rp_sink *sink, size_t count);
-/* Puts the items for which room was reserved, all of them. A `count` of 0 cancels the
- * reservation instead. */
+/* Puts all items for which room was reserved. If `count` is 0, cancels the reservation instead.
+ */
 void rp_remote_sink_put_reserved(rp_sink *sink, const rp_sink_item *items, size_t count);
 
-/* Makes the sink one of several shards. The texts of rejections then begin with the server's
- * address. `on_refused` is called on the loop thread whenever the server cannot be reached and
- * the sink has items that it has never sent. If the channel is away (rp_channel_is_away())
- * already, the sink counts as unreachable from now on, and tries to connect. Must be called
- * once, before the first item, and not on the loop thread. */
+/* Makes the sink one of several shards, for shard_sink.h. The texts of rejections then begin
+ * with the server's address. `on_refused` is called on the loop thread whenever the server
+ * cannot be reached and the sink has items that it has never sent. If the server is already
+ * away (rp_channel_is_away()), the sink regards it as unreachable from now on, and tries to
+ * connect. Must be called once, before the first item is put, and not on the loop thread. */
 void rp_remote_sink_on_refused(rp_sink *sink, void (*on_refused)(void *user), void *user);
-/* Like rp_remote_sink_give_back(), but only for items that were never written to a connection.
- * The server cannot have inserted these. Loop thread. */
+/* Like rp_remote_sink_give_back() below, but only for items that were never written to a
+ * connection, so the server cannot have inserted them. Loop thread. */
 size_t rp_remote_sink_give_unsent(rp_sink *sink, rp_sink_item *items, size_t capacity);
 
 /* Moves up to `capacity` unsettled items to `items`, oldest first, and returns their number.

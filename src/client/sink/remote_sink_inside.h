@@ -16,8 +16,8 @@
 
 enum {
     RP_REMOTE_ITEMS = 256, /* the most items in one message */
-    RP_REMOTE_AHEAD = 4,   /* building a message prefetches memory in two stages: each stage is
-                              so many items ahead of the next */
+    RP_REMOTE_AHEAD = 4,   /* building a message prefetches memory in two stages; each stage is
+                              this number of items ahead of the next one */
 };
 #define RP_LINGER_NS ((int64_t)1000000) /* longest time for which an item waits for others */
 
@@ -48,21 +48,22 @@ typedef struct rp_remote_sink {
                           last message or confirmation */
     rp_sent_chunks chunks;
     rp_item_list items;
-    atomic_size_t gone_count; /* items that have left the list; why() reads it on any thread */
+    atomic_size_t gone_count; /* number of items that have left `items`; why() reads it on any
+                                 thread */
     uint64_t message;         /* number of the last message */
     uint64_t *keys;           /* scratch buffer: keys of the items that a response confirms */
     size_t key_capacity;
     rp_wire_insert wire_items[RP_REMOTE_ITEMS]; /* items of the message that is being built */
-    /* While the sink probes for a bad item (remote_sink.h, is_probing): number of items of the
-     * next message, and of unconfirmed items of the last message. */
+    /* While is_probing (remote_sink.h describes probing): probe_size is the number of items of
+     * the next message, probe_out the number of unconfirmed items of the last message. */
     size_t probe_size, probe_out;
-    /* If the stream has not ended by probe_due_ns, the items of the last message are
-     * RP_TRUST_PASSED. probe_due_ns is probe_wait_ns after that message. */
+    /* If the stream has not ended at probe_due_ns, the unconfirmed items of the last message
+     * become RP_TRUST_PASSED. probe_due_ns is probe_wait_ns after this message was sent. */
     int64_t probe_due_ns, probe_wait_ns;
     rp_remote_state state;
     uint32_t cursor; /* slot of the item to send next */
-    uint32_t unsent; /* slot of the first item that was never sent; items after it were not sent
-                        either. RP_MAP_NONE: all items were sent */
+    uint32_t unsent; /* slot of the first item that was never sent on any stream; nor were the
+                        items after it. RP_MAP_NONE: all items were sent */
     bool is_refused; /* the last attempt to open a stream found no server */
     bool has_progressed; /* the server has confirmed items on this stream */
     bool is_probing, is_closed;

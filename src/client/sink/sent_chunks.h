@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The set of chunks (serialised rows of columns, chunk/chunk_api.h) that a client has sent on
- * an insert stream and that the server keeps for later items of the stream. Items share chunks,
- * and this set makes sure that each chunk is sent once.
+ * an insert stream and that the server keeps for later items of the stream. Items share chunks.
+ * With this set, a remote sink (remote_sink.h) sends each chunk only once.
  *
  * Each message with items lists the chunks that the server must keep. The server must keep a
  * chunk as long as a later item could need it, that is, as long as a writer's history or an
  * item not sent yet has a reference to it. To find out, the set compares the chunk's reference
- * count with the number of references that do not matter. These are the set's own reference and
- * those of sent, unconfirmed items, whose number is `own`. A chunk without other references
- * when it is sent is never added to the set. Items that share no chunks therefore cost no
- * lookup.
+ * count with the number of references that do not matter: the set's own reference, and the
+ * references of the `own` items that were sent and are not confirmed. A chunk without other
+ * references when it is sent is never added to the set. Items that share no chunks therefore
+ * cost no lookup.
  *
  * A wrong count costs only bytes: a chunk that was dropped too early is sent again, and a chunk
  * that was kept too long is dropped later. Not thread-safe.
@@ -56,10 +56,11 @@ bool rp_sent_chunks_reserve(rp_sent_chunks *chunks, size_t more);
 bool rp_sent_chunks_has(const rp_sent_chunks *chunks, const rp_chunk *chunk);
 
 /* Counts an item that refers to `chunk` and is about to be sent. Returns true if the chunk is
- * in the set, so that the server has it. Otherwise, the caller must send the chunk, and this
- * call adds it to the set, which must have room. There is one exception: if `is_alone` (no
- * other item uses this item's trajectory) and the chunk has no other reference, no later item
- * can need the chunk, and it is not added. */
+ * in the set, so that the server has it. Otherwise returns false: the caller must send the
+ * chunk, and the function adds the chunk to the set, which must have room. There is one
+ * exception: if `is_alone` (no other item uses this item's trajectory) and the trajectory has
+ * the only reference to the chunk, no later item can need the chunk, and the function does not
+ * add it. */
 bool rp_sent_chunks_use(rp_sent_chunks *chunks, rp_chunk *chunk, bool is_alone);
 
 /* Stops counting an item, which has been confirmed. Must be called before its trajectory is

@@ -3,10 +3,10 @@
  *
  * Each item goes to one shard, round robin or by a hash of its key. A shard that cannot be
  * reached gets no new items if another can be reached. The unsettled items of an unreachable
- * shard, those without a confirmation or an error, are of two kinds. Items that were never
- * written to a connection cannot have been inserted, so they go to the other shards at once.
- * Items that were written have possibly been inserted, so they wait for the shard and are sent
- * again when it is back.
+ * shard (items that were neither confirmed nor rejected) are of two kinds. Items that were
+ * never written to a connection cannot have been inserted, so they go to the other shards at
+ * once. Items that were written have possibly been inserted, so they wait for the shard and are
+ * sent again when it is back.
  *
  * If the shard stays away for `give_up_ms`, the waiting items go to the other shards under the
  * same keys. If the shard had already inserted some of these items and comes back with its
@@ -25,8 +25,9 @@ typedef struct rp_shard_options {
 } rp_shard_options;
 
 /* Creates a sink over `count` >= 1 results of rp_remote_sink_new(), which it owns on success.
- * The caller must close *out. Each of the `count` inner sinks calls the on_settled() of its own
- * events. Must not be called on the loop thread. Errors: RP_NO_RESOURCE. */
+ * The caller must close *out. The new sink has no events of its own: each of the `count` inner
+ * sinks calls the on_settled() with which it was opened. Must not be called on the loop thread.
+ * Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_shard_sink_new(rp_sink *const *sinks, size_t count,
                                          rp_runtime *runtime, const rp_allocator *alloc,
                                          const rp_shard_options *options, rp_sink **out,

@@ -20,8 +20,8 @@ void rp_shared_sink_attach(rp_shared_sink *shared,
                            rp_sink *sink); /* takes ownership of `sink` */
 /* Returns the next sink, for a writer with these events. The caller must close it. */
 rp_sink *rp_shared_sink_give(rp_shared_sink *shared, const rp_sink_events *events);
-/* Releases the sinks that rp_shared_sink_give() has not returned yet. If no other sink of the
- * object is open, frees the object. */
+/* Releases the sinks that rp_shared_sink_give() has not returned yet. If all other sinks are
+ * closed, also closes the inner sink and frees the object. */
 void rp_shared_sink_release(rp_shared_sink *shared);
 
 #endif

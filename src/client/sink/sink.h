@@ -22,8 +22,8 @@ typedef struct rp_sink_item {
  * are in their tables. Otherwise they were rejected, and `text` says why.
  *
  * on_settled is called on threads of the sink, and by put(), push() and await() on the thread
- * of their caller. A sink into a store of this process also calls it on any thread whose call
- * lets a table insert items that waited. */
+ * of their caller. A sink into a store of this process also calls on_settled on any thread that
+ * makes a table insert waiting items, for example a thread that samples. */
 typedef struct rp_sink_events {
     void (*on_settled)(void *user, const uint64_t *keys, size_t count, rp_status status,
                        const char *text);
@@ -44,11 +44,12 @@ typedef struct rp_sink_class {
      * possible. The caller must hold no lock, because push() can call on_settled. NULL: the
      * sink holds nothing back. */
     void (*push)(rp_sink *sink, size_t least);
-    /* Says that the writer waits until on_settled has reported `settled` items since the sink
-     * was opened. Up to that number, the sink is allowed to delay reports of confirmed items,
-     * to report many at once. When that number is reached, the sink must report them, on the
-     * caller's thread if possible. With RP_AWAIT_ANY, the sink must not delay reports until the
-     * next call. The caller must hold no lock. NULL: the sink delays no reports. */
+    /* Records that the writer waits until on_settled has reported `settled` items in total
+     * since the sink was opened. Until this total is reached, the sink is allowed to delay
+     * reports of confirmed items, to report many at once. When the total is reached, the sink
+     * must report the items, on the caller's thread if possible. After await(RP_AWAIT_ANY), the
+     * sink must not delay reports until the next await(). The caller must hold no lock. NULL:
+     * the sink delays no reports. */
     void (*await)(rp_sink *sink, uint64_t settled);
     /* Writes to `text` why items are not settled yet. Writes "" if all are settled, or if the
      * reason is not known. Any thread. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decides whether a writer tries to compress the next chunk of a column with its codec. If
- * compression has made neither of two chunks in a row smaller, the next chunks are stored
- * uncompressed. After 3 such chunks, then after 7, 15, 31, and always after 63, one chunk is
- * tried again, so data that become compressible are soon compressed. The struct also keeps the
- * template (chunk/template.h) of an uncompressed chunk of one row, from which the writer makes
- * the next chunk of this kind quickly.
+ * compression has made neither of two chunks in a row smaller, the next 3 chunks are stored
+ * without a trial, and then one chunk is tried again. As long as a trial fails, the next 7, 15,
+ * 31, and then always 63 chunks are stored without a trial. So data that become compressible
+ * are soon compressed. The struct also keeps the template (chunk/template.h) of an uncompressed
+ * chunk of one row, from which the writer makes the next chunk of this kind quickly.
  *
  * A zeroed struct is a valid start. One thread at a time calls rp_codec_trial_skips(), while
  * another thread is allowed to call rp_codec_trial_record(). */
@@ -25,10 +25,11 @@ enum {
 
 typedef struct rp_codec_trial {
     /* Number of tried chunks since the last one that became smaller, at most RP_TRIAL_MOST.
-     * This and has_template are accessed with relaxed order, because an old value does no
+     * stored_run and has_template are accessed with relaxed order, because an old value does no
      * harm. */
     atomic_uint_least32_t stored_run;
-    uint32_t untried; /* chunks to store before the next trial. Used by the asking thread */
+    uint32_t untried; /* chunks to store before the next trial. Only the thread that calls
+                         rp_codec_trial_skips() uses it */
     atomic_bool has_template;   /* once this is set, `template` never changes */
     rp_chunk_template template; /* guarded by the owner's lock */
 } rp_codec_trial;

@@ -11,11 +11,11 @@
  * columns of the same type, and the result is RP_INVALID.
  *
  * A name is a path: keys of dicts and positions in lists, joined with '/'. Two paths differ if
- * the first pair of unequal parts consists of two keys. A key and a position do not differ,
- * because an item given as a list fits a table whose signature is a dict. These columns always
- * fit: a column without a name; one whose name is the end of the signature's path ("logits" for
- * "extras/logits"); and every column if the signature is one leaf. `columns` must have as many
- * columns as the signature. */
+ * their first unequal parts are two keys. They do not differ if one of these parts is a
+ * position, because an item given as a list fits a table whose signature is a dict. These
+ * columns always fit: a column without a name; a column whose name is the end of the
+ * signature's path ("logits" for "extras/logits"); and every column if the signature is a
+ * single leaf. `columns` must have as many columns as the signature. */
 RP_NODISCARD rp_status rp_item_names_check(const rp_signature *signature,
                                            const rp_item_column *columns, rp_error *err);
 
@@ -24,8 +24,9 @@ enum { RP_NAME_LIST_BYTES = 128 };
  * more there are. Returns `text`. */
 const char *rp_item_names_list(const rp_signature *signature, char text[RP_NAME_LIST_BYTES]);
 
-/* Returns the last part of the error text for an item that does not fit a signature, if no
- * server sent the signature again within `wait`. */
+/* Returns the last part of the error text for an item that does not fit a cached signature:
+ * that this signature is possibly out of date, because no server sent the present one within
+ * `wait`. */
 const char *rp_item_names_old(rp_wait wait);
 
 #endif

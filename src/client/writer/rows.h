@@ -8,17 +8,18 @@
  * of one uncompressed row, the append builds the chunk directly, and the rows are closed at
  * once.
  *
- * Only the thread of the writer's caller appends to open rows. Closed rows do not change. The
- * writer's background job compresses closed rows and replaces them with a chunk, under the
- * writer's lock. Rows that no item needs are never compressed.
+ * Only the writer's caller (the thread that appends values) changes open rows. Closed rows do
+ * not change. The writer's background job compresses closed rows and replaces them with a
+ * chunk, under the writer's lock. Rows that no item needs are never compressed.
  *
  * An rp_rows has two counts: the number of references, and the number of references that read,
  * that is, whose holders can still access the values. References are held by the history of the
  * column (before the first row: by the column itself), by the list of rows to compress, and by
  * each item that uses a row. Each reference reads at first. When the trajectory of an item has
- * been built, the item stops reading. The item keeps its reference until it is settled, because
- * the writer counts the bytes until then. When no reference reads any more, only trajectories
- * hold the chunk. The sink can then see that no later item will use the chunk. */
+ * been built, the item's reference stops reading. The item keeps the reference until the item
+ * is settled (confirmed or rejected), because the writer counts the bytes of the rows until
+ * then. When no reference reads any more, only trajectories hold the chunk. From the chunk's
+ * reference count, the sink then sees that no later item will use the chunk. */
 #ifndef RP_CLIENT_WRITER_ROWS_H
 #define RP_CLIENT_WRITER_ROWS_H
 
@@ -36,10 +37,11 @@ struct rp_rows {
     size_t held;    /* number of pieces (rp_piece) of unsettled items in these rows; guarded by
                        the writer's lock */
     size_t charged; /* if held > 0: the bytes of these rows that rp_trajectory_writer.bytes
-                       includes; same lock */
+                       includes; guarded by the writer's lock */
     rp_writer_column *column; /* column to which the rows belong */
-    uint32_t count;           /* number of rows; only the caller changes it, until closed */
-    bool closed;              /* the caller sets it before the job can see the rows */
+    uint32_t count;           /* number of rows; only the caller changes it, and only while the
+                                 rows are open */
+    bool closed;              /* the caller sets it before the background job gets the rows */
     bool wanted;              /* an item needs the rows; only the caller uses it */
     uint64_t first_item;      /* if wanted: number of the first item that needs the rows */
     rp_chunk_origin origin;   /* last_step grows until the rows are closed */

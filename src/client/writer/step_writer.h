@@ -9,7 +9,7 @@
 
 enum { RP_STEP_IN_FLIGHT = 25 }; /* default of rp_step_writer_options.max_in_flight */
 
-/* Computes the options of the underlying trajectory writer from those of a step writer.
+/* Writes to `out` the options of the trajectory writer under a step writer with `options`.
  * Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_step_writer_under(const rp_step_writer_options *options,
                                             rp_trajectory_writer_options *out, rp_error *err);

@@ -27,8 +27,8 @@ RP_NODISCARD rp_status rp_structured_writer_open(rp_trajectory_writer *writer,
 /* Returns the trajectory writer under a structured writer. */
 rp_trajectory_writer *rp_structured_writer_inner(rp_structured_writer *writer);
 /* Compares the names of the patterns' columns with the signatures of their tables, once for
- * each pattern. Waits at most a second for a signature. If the signature is not known by then,
- * the next call asks for it again. Errors: RP_INVALID. */
+ * each pattern. Waits at most a second for a signature. If it has not arrived by then, the next
+ * call of this function requests it again. Errors: RP_INVALID. */
 RP_NODISCARD rp_status rp_structured_writer_compare_names(rp_structured_writer *writer,
                                                           rp_wait wait, rp_error *err);
 /* Appends a step without waiting, even if the writer has more unconfirmed items than its limits

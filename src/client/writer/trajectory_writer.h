@@ -113,7 +113,7 @@ typedef struct rp_outgoing_set {
 } rp_outgoing_set;
 
 typedef struct rp_outgoing_list {
-    rp_outgoing *first, **last; /* `last`: where the next item is linked; NULL: &first */
+    rp_outgoing *first, **last; /* `last`: where the next item is linked; NULL means &first */
 } rp_outgoing_list;
 
 /* Finds the signature of a table. On RP_OK, `*out` is a reference to it, or NULL if the table
@@ -129,10 +129,10 @@ typedef struct rp_writer_parts {
     rp_runtime *runtime; /* the writer takes over the reference */
     uint64_t seed;
     rp_find_signature *find; /* NULL: items are not checked against signatures */
-    void (*forget)(void *ctx, const char *table); /* find() must query again; NULL: no cache */
+    void (*forget)(void *ctx, const char *table); /* makes find() query again; NULL: no cache */
     /* Writes why inserts into a table wait, or "" if not known. Is allowed to block for a tenth
-     * of the time that the caller has waited, within 50 to 500 ms. NULL: only the sink reports
-     * reasons. */
+     * of `waited_ns`, the time that the caller has waited, but at least 50 ms and at most 500
+     * ms. NULL: only the sink reports reasons. */
     void (*why)(void *ctx, const char *table, int64_t waited_ns, char *text, size_t size);
     /* Lists the tables in the error about one that does not exist. May be NULL. */
     void (*missing)(void *ctx, const char *table, rp_wait wait, rp_error *err);
@@ -200,8 +200,8 @@ struct rp_trajectory_writer {
     size_t awaited_bytes RP_GUARDED_BY(mu);
     rp_error trouble RP_GUARDED_BY(mu); /* failure of the job; code RP_OK: none */
     size_t refused RP_GUARDED_BY(mu);   /* number of items rejected since the last flush */
-    rp_error refusal RP_GUARDED_BY(mu); /* status and text of the first of these rejections */
-    const rp_writer_table *refusing RP_GUARDED_BY(mu); /* its table; valid if refused > 0 */
+    rp_error refusal RP_GUARDED_BY(mu); /* status and text for the first of these items */
+    const rp_writer_table *refusing RP_GUARDED_BY(mu); /* of that item; valid if refused > 0 */
 };
 
 /* Creates a writer, which the caller owns. The caller must then open a sink with the events of
@@ -213,8 +213,8 @@ RP_NODISCARD rp_status rp_trajectory_writer_open(const rp_writer_parts *parts,
 rp_sink_events rp_trajectory_writer_events(rp_trajectory_writer *writer);
 void rp_trajectory_writer_attach(rp_trajectory_writer *writer, rp_sink *sink);
 
-/* Does what rp_trajectory_writer_create_item() does. If `wait` is NULL, ignores the limits of
- * unsettled items instead of waiting. */
+/* Does what rp_trajectory_writer_create_item() does. If `wait` is NULL, does not wait, even if
+ * the writer has more unsettled items than its limits allow. */
 RP_NODISCARD rp_status rp_writer_create(rp_trajectory_writer *w, const rp_new_item *item,
                                         const rp_wait *wait, uint64_t *key, rp_error *err);
 /* Waits until the limits allow one more item. */
@@ -233,7 +233,7 @@ const char *rp_writer_label(uint32_t index, const char *name, char text[RP_LABEL
 /* Returns RP_PRECONDITION in the child of a fork. */
 rp_status rp_writer_check_alive(const rp_trajectory_writer *w, rp_error *err);
 
-/* Returns a column, created if new. RP_INVALID (the index is too large), RP_NO_RESOURCE. */
+/* Finds or creates a column. Errors: RP_INVALID (the index is too large), RP_NO_RESOURCE. */
 rp_status rp_writer_get_column(rp_trajectory_writer *w, uint32_t index, const char *name,
                                rp_writer_column **out, rp_error *err);
 /* Returns a column, or NULL if it does not exist. */
@@ -251,7 +251,7 @@ bool rp_writer_is_single(const rp_writer_column *column); /* each chunk has one 
 
 /* Closes the open rows of a column, if any. Queues them for the job if an item needs them. */
 void rp_writer_close_rows(rp_trajectory_writer *w, rp_writer_column *column);
-/* Closes the open rows that the first `items` items of the writer need. */
+/* Closes the open rows that one of the writer's first `items` items needs. */
 void rp_writer_close_wanted(rp_trajectory_writer *w, uint64_t items);
 /* Drops all cells of a column. */
 void rp_writer_clear_history(rp_trajectory_writer *w, rp_writer_column *column);

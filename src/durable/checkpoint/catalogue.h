@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The catalogue of a data directory: the checkpoints that are kept, the segments of this store,
  * and the locations of the blocks of the last checkpoint (a block has 256 slots of a table).
- * Only manifests and segments that are in the catalogue are ever removed. A cut is the snapshot
- * of all tables that a checkpoint takes. Recovery moves checkpoints that it cannot load to
- * quarantine. Invariants:
+ * Manifests and segments that are not in the catalogue are never removed. A cut is the snapshot
+ * of all tables that a checkpoint takes. A checkpoint in quarantine is one that recovery could
+ * not load. Invariants:
  *
  *   K1  every segment that a checkpoint in the catalogue needs is in the catalogue;
  *   K2  checkpoints and segments are ascending, without duplicates;
@@ -27,7 +27,7 @@ typedef struct rp_kept_block {
     rp_share *shares;
     uint32_t share_count;
     /* True if the block was written for the checkpoint in progress. A fresh block owns its
-     * shares. The other blocks of that checkpoint borrow their shares from the last
+     * shares. A block that is not fresh has not changed, and borrows its shares from the last
      * checkpoint. */
     bool fresh;
 } rp_kept_block;
@@ -53,22 +53,22 @@ typedef struct rp_kept_checkpoint {
 typedef struct rp_owned_segment {
     uint64_t number;
     /* A segment is dead if it is no longer written and no chunk in memory has its location in
-     * it. dead_at is the number of the first checkpoint for which the segment was dead before
-     * its cut; 0: the segment is alive. */
+     * it. dead_at is the number of the first checkpoint before whose cut the segment was dead;
+     * 0: the segment is alive. */
     uint64_t dead_at;
-    bool is_revoked; /* it is dead because its chunks have lost their locations
+    bool is_revoked; /* it was revoked: it is dead because its chunks have lost their locations
                         (rp_segments_revoke()) */
     bool is_spared;  /* tables have chunks in it, so it must not be revoked. Set anew by each
                         checkpoint */
-    uint64_t live;   /* bytes that tables need, if rp_checkpointer.knows_live */
+    uint64_t live;   /* bytes that tables need; valid if rp_checkpointer.knows_live is set */
 } rp_owned_segment;
 
 typedef struct rp_catalogue {
     rp_allocator alloc;
     rp_kept_checkpoint *checkpoints;
     size_t checkpoint_count, checkpoint_capacity;
-    /* The segments of this store, except new ones: those with a number of at least
-     * rp_checkpointer.next_segment are added when they are no longer written. */
+    /* The segments of this store with numbers below rp_checkpointer.next_segment. A newer
+     * segment is added when it is no longer written. */
     rp_owned_segment *segments;
     size_t segment_count, segment_capacity;
     uint64_t *held; /* numbers of segments that quarantined checkpoints need: never removed */
@@ -96,20 +96,20 @@ RP_NODISCARD rp_status rp_catalogue_hold(rp_catalogue *c, const rp_manifest_segm
 
 /* Returns the index of a segment in `segments`, or the index at which it would be inserted. */
 size_t rp_catalogue_position(const rp_catalogue *c, uint64_t number);
-/* True if a checkpoint in quarantine needs the segment. */
+/* Returns true if a checkpoint in quarantine needs the segment. */
 bool rp_catalogue_holds(const rp_catalogue *c, uint64_t number);
-/* True if a checkpoint in the catalogue, or in quarantine, needs the segment. */
+/* Returns true if a checkpoint in the catalogue, or in quarantine, needs the segment. */
 bool rp_catalogue_needs(const rp_catalogue *c, uint64_t number);
 
-/* Finds a segment in the list of a checkpoint. NULL if the list does not have it. */
+/* Finds a segment in the list of a checkpoint. Returns NULL if the list does not have it. */
 const rp_manifest_segment *rp_find_segment(const rp_manifest_segment *segments, size_t count,
                                            uint64_t number);
 
 /* Frees the tables and their blocks. `only_fresh` must be set for a checkpoint that was not
- * finished: then only the shares of fresh blocks are freed, since the other blocks borrow their
- * shares. */
+ * finished. If it is set, frees only the shares of fresh blocks, since other blocks borrow
+ * their shares. */
 void rp_kept_tables_free(const rp_allocator *alloc, rp_kept_tables *tables, bool only_fresh);
-/* Finds the blocks of a table. NULL if `tables` does not have the table. */
+/* Finds the blocks of a table. Returns NULL if `tables` does not have the table. */
 const rp_kept_table *rp_kept_tables_find(const rp_kept_tables *tables, const rp_table *table);
 
 #endif

@@ -7,23 +7,24 @@
  *      Puts chunks that are not on disk, and changed blocks (each has 256 slots of a table),
  *      into segments (append-only files); syncs the segments
  *   3  writes the manifest under a temporary name, reads it back, checks and renames it
- *   4  replaces CURRENT the same way
+ *   4  replaces the file CURRENT, which names the checkpoint to load, in the same way as step 3
  *   5  removes old manifests and rollouts, unused segments and old journal files
  *
  * If a step fails, the previous checkpoint is unchanged and the partial files are removed. On a
- * full disk, segments that have only blocks of the failed checkpoint are removed too.
+ * full disk, segments that have only blocks of the failed checkpoint are also removed.
  *
  * Compaction: a part of a segment is live if tables still need it. Step 2 vacates segments of
  * which less than a quarter (on a full disk, less than three quarters) is live. To vacate a
- * segment, it moves the live chunks to another segment, and writes again the blocks that are in
- * the vacated segment or refer to the moved chunks. It moves at most 64 MiB in one checkpoint,
- * and at most a quarter of the free space.
+ * segment, step 2 moves the live chunks to another segment, and writes again the blocks that
+ * are in the vacated segment or refer to moved chunks. One checkpoint moves at most 64 MiB, and
+ * at most a quarter of the free space.
  *
- * On a full disk (is_short) a checkpoint first queues its records in memory, to find out its
- * size. It writes the queue when the queue has 64 MiB or the whole checkpoint, and only if the
- * whole checkpoint fits (disk/reserve.h, invariant R2). For this test, blocks that are not
- * queued yet count with the upper bound of their size. The checkpoint writes the last part of
- * the queue only if enough space remains for the next checkpoint (invariant R3). */
+ * On a full disk (rp_checkpointer.is_short) a checkpoint first queues its records in memory, to
+ * find out its size. When the queue has 64 MiB, or has the whole checkpoint, the checkpoint
+ * writes the queue, but only if the whole checkpoint fits on the disk (disk/reserve.h,
+ * invariant R2). For this test, a block that is not queued yet counts with the upper bound of
+ * its size. The checkpoint writes the last part of the queue only if enough space remains for
+ * the next checkpoint (invariant R3). */
 #ifndef RP_DURABLE_CHECKPOINT_CHECKPOINT_H
 #define RP_DURABLE_CHECKPOINT_CHECKPOINT_H
 

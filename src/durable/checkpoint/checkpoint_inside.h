@@ -43,8 +43,8 @@ typedef struct rp_checkpoint_run {
     bool is_trial; /* true: no checkpoint is written; the run only finds out which chunks the
                       tables have */
     rp_flusher flusher;
-    bool is_alone; /* the flusher is no longer used, since programs use the tables or there is
-                      only one processor */
+    bool is_alone; /* the flusher is no longer used, since other threads use the tables or there
+                      is only one processor */
     bool has_written; /* a part of this checkpoint is possibly in segments on disk */
     rp_checkpoint_result result;
 } rp_checkpoint_run;
@@ -65,8 +65,8 @@ RP_NODISCARD rp_status rp_checkpoint_write_segments(rp_checkpoint_run *r, rp_err
 RP_NODISCARD rp_status rp_checkpoint_write_rollouts(rp_checkpoint_run *r, rp_error *err);
 /* Removes the file of the rollouts after the checkpoint has failed. */
 void rp_checkpoint_discard_rollouts(const rp_checkpoint_run *r);
-/* Returns the bytes of the old files of rollouts: on a full disk they are removed when this
- * checkpoint is complete. */
+/* Returns the bytes of the files of rollouts of older checkpoints. On a full disk these files
+ * are removed when this checkpoint is complete. */
 uint64_t rp_checkpoint_old_rollouts(const rp_checkpoint_run *r);
 
 /* Computes r->segments from the blocks. */

@@ -13,10 +13,10 @@
 #include "durable/checkpoint/progress.h"
 #include "store/store.h"
 
-/* Without a journal, the LSN of each checkpoint is the LSN of the previous one plus this
- * number. The last records of an earlier journal are possibly unreadable (a torn tail), so that
- * recovery has left them out. The distance is larger than the number of such records, so none
- * of them can be taken for the first change after a checkpoint. */
+/* Without a journal, the LSN of each checkpoint is the LSN of the previous checkpoint plus this
+ * number. An earlier journal possibly ends in records that recovery could not read (a torn
+ * tail) and whose LSNs are unknown. This number is larger than the number of these records, so
+ * a later recovery cannot take one of them for a change after the checkpoint. */
 #define RP_LSN_LEAP (UINT64_C(1) << 32)
 
 #define RP_FILES_UNBOUND UINT64_MAX
@@ -33,8 +33,8 @@ typedef struct rp_checkpointer {
     uint64_t last_number;  /* the highest number of any manifest ever written here */
     uint64_t lsn;          /* the last LSN used, while there is no journal */
     uint64_t next_segment; /* first segment that is not in the catalogue yet */
-    /* The newest checkpoint needs every segment with a number below `covered` in which a table
-     * had a chunk at the cut of that checkpoint. 0: not known. */
+    /* If a segment has a number below `covered` and a table had a chunk in it at the cut of the
+     * newest checkpoint, then the newest checkpoint needs the segment. 0: not known. */
     uint64_t covered;
     bool can_revoke;      /* the bytes of all chunks are in memory: there is no disk tier */
     bool has_old_journal; /* the mode has no journal, but journal files exist */
@@ -48,9 +48,9 @@ typedef struct rp_checkpointer {
     /* The data directory possibly has changes of rollouts (named buffers of groups of items,
      * reprise/rollouts.h). The log of the store sets this flag before the first such change. */
     atomic_bool uses_rollouts;
-    /* The disk is full: the checkpoint ends the open segment, and also vacates segments that
-     * have less dead data than is usually required. Only this checkpoint and the journal after
-     * it are kept. */
+    /* The disk is full: the checkpoint ends the open segment, and also vacates segments with
+     * less dead data than usual (checkpoint.h). Afterwards only this checkpoint and the journal
+     * after it are kept. */
     bool is_short;
     bool moves_nothing; /* there is no space to move chunks, so only damaged segments are
                            vacated */
@@ -78,7 +78,8 @@ typedef struct rp_checkpoint_result {
     uint64_t number, lsn;
     int64_t pause_ns;                          /* time for which all tables were locked */
     uint64_t bytes;                            /* bytes written to segments and the manifest */
-    uint64_t segments, disk_bytes, live_bytes; /* totals of the segments that it refers to */
+    uint64_t segments, disk_bytes, live_bytes; /* totals of the segments to which the checkpoint
+                                                  refers */
     uint64_t moved_bytes;                      /* bytes moved by compaction */
     bool is_swept; /* files that are no longer needed were removed; otherwise the next
                       checkpoint retries */

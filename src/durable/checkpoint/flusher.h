@@ -10,7 +10,7 @@
  * Invariants, whenever mu is free:
  *
  *   F1  the thread runs only between the first rp_flusher_request() and rp_flusher_end();
- *   F2  if `status` is not RP_OK, it does not change, and no pass begins. */
+ *   F2  if `status` is not RP_OK, it does not change any more, and no pass begins. */
 #ifndef RP_DURABLE_CHECKPOINT_FLUSHER_H
 #define RP_DURABLE_CHECKPOINT_FLUSHER_H
 
@@ -35,8 +35,8 @@ typedef struct rp_flusher {
 
 void rp_flusher_init(rp_flusher *f, rp_segments *segments);
 /* Requests a pass over the records that are queued now. If there is no thread, starts it; if
- * the system has no resources for a thread, the caller makes the pass. If `wait` is set,
- * returns after the end of a pass. Returns any status of rp_segments_flush(), from this or an
+ * the system has no resources for a thread, makes the pass on the calling thread. If `wait` is
+ * set, waits until a pass has ended. Returns a status of rp_segments_flush(), from this or an
  * earlier pass. */
 RP_NODISCARD rp_status rp_flusher_request(rp_flusher *f, bool wait, rp_error *err);
 /* Ends the thread and waits for its end. A pass that has not begun is not made. Returns the

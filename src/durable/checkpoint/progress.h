@@ -15,16 +15,16 @@ typedef struct rp_progress_meter {
 /* Starts an operation of `total` bytes (0: not known). `what` is the name of the operation; the
  * string must never be freed. */
 void rp_progress_begin(rp_progress_meter *m, const char *what, uint64_t total);
-/* Adds `done` bytes to the progress. Reports at most ten times a second, and when all bytes are
- * done. */
+/* Adds `done` bytes to the progress. Calls on_progress at most ten times a second, and when all
+ * bytes are done. */
 void rp_progress_add(rp_progress_meter *m, uint64_t done);
-/* As rp_progress_add(), but `done` is the sum of all bytes done so far. A sum that is smaller
- * than before is ignored. */
+/* Like rp_progress_add(), but `done` is the sum of all bytes done so far. Ignores a sum that is
+ * smaller than the previous one. */
 static inline void rp_progress_reach(rp_progress_meter *m, uint64_t done)
 {
     if (done > m->now.done) rp_progress_add(m, done - m->now.done);
 }
-/* Ends the operation: reports progress whose `what` is NULL. */
+/* Ends the operation: calls on_progress with a progress whose `what` is NULL. */
 void rp_progress_end(rp_progress_meter *m);
 
 #endif

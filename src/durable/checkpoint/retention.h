@@ -10,13 +10,14 @@
  *   journal     files whose changes are all contained in the base
  *
  * The base is the checkpoint from which the journal is kept. With a journal, the base is the
- * checkpoint before the newest: if the newest is damaged, the base and the journal together
- * still contain all changes. Without a journal, or on a full disk, the base is the newest
- * checkpoint. On a full disk no other manifest is kept.
+ * second newest checkpoint: if the newest is damaged, the base and the journal together still
+ * contain all changes. Without a journal, or on a full disk, the base is the newest checkpoint.
+ * On a full disk no other manifest is kept.
  *
  * A segment is dead if it is no longer written and no chunk in memory has its location in it.
- * The segment must be dead before the cut: journal records after the cut can refer to a chunk
- * that was freed later, and redo needs this chunk. */
+ * To be removed, the segment must be dead before the cut of the base. If a chunk in it was
+ * freed only after this cut, journal records after the cut can refer to the chunk, and redo
+ * needs it. */
 #ifndef RP_DURABLE_CHECKPOINT_RETENTION_H
 #define RP_DURABLE_CHECKPOINT_RETENTION_H
 
@@ -31,12 +32,13 @@ RP_NODISCARD rp_status rp_retention_mark_dead(rp_checkpointer *c, uint64_t numbe
  * newest checkpoint does not need: at that cut, no chunk of these segments was in a table.
  * These segments are alive only because of chunks of waiting inserts (which possibly wait for
  * the space of these segments) and chunks that a client keeps for later items. Revoking a
- * segment takes the locations from its chunks (rp_segments_revoke()). Such a chunk is written
- * again when an item that refers to it enters a table. A segment is spared (is_spared) if one
- * of its chunks has entered a table since the cut of the newest checkpoint, since the reserve
- * may have no space to write this chunk again. */
+ * segment takes the locations from its chunks (rp_segments_revoke()). A chunk without a
+ * location is written again when an item that refers to it enters a table. A segment is spared
+ * (is_spared) if one of its chunks has entered a table since the cut of the newest checkpoint,
+ * since the reserve may have no space to write this chunk again. */
 void rp_retention_revoke(rp_checkpointer *c, uint64_t number);
-/* True if there are segments that rp_retention_revoke() would revoke unless they are spared. */
+/* Returns true if there are segments that rp_retention_revoke() would revoke if none were
+ * spared. */
 bool rp_retention_may_revoke(const rp_checkpointer *c);
 
 /* Removes files that are no longer needed. Files that cannot be removed stay in the catalogue.
@@ -44,15 +46,15 @@ bool rp_retention_may_revoke(const rp_checkpointer *c);
 RP_NODISCARD rp_status rp_retention_apply(rp_checkpointer *c);
 
 /* Removes the files of rollouts that belong neither to a checkpoint of the catalogue nor to a
- * checkpoint in quarantine. When this function is called, the removal of their manifests must
- * be durable already. Files of other stores stay. Returns the status of the first failure. */
+ * checkpoint in quarantine. The caller must have made the removal of the manifests durable
+ * before. Files of other stores stay. Returns the status of the first failure. */
 rp_status rp_retention_drop_rollouts(const rp_catalogue *c, rp_files *files,
                                      const rp_store_id *id);
 
 /* On a full disk: makes space before a new checkpoint is written. If a restart needs only the
- * newest checkpoint, removes the files that rp_retention_apply() removes. Also removes segments
- * that the newest checkpoint does not need and that are dead since its cut, because compaction
- * has vacated them.
+ * newest checkpoint, removes the files that rp_retention_apply() removes. Also removes the
+ * segments that compaction has vacated: the newest checkpoint does not need them, and they are
+ * dead since its cut.
  *
  * If a restart needs more than the newest checkpoint, removes nothing. A restart needs more in
  * three cases: a journal file has a record with an LSN after the checkpoint, files of an old

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Codecs for the state of a table in a checkpoint: for a block of 256 slots (a slot holds an
  * item or is free), and for the rest of the state. docs/checkpoint.md specifies the bytes. The
- * functions are pure. Decoding malicious bytes is safe.
+ * functions access only memory of the caller. Decoding malicious bytes is safe.
  *
  * An item has columns, and a column has slices: ranges of rows in a column of a chunk
- * (chunk/trajectory.h). A slice refers to its chunk by disk location. A block contains each
- * location once, and slices have the index of a location. */
+ * (chunk/trajectory.h). A slice refers to its chunk by the chunk's disk location. A block has a
+ * list with each location once, and a slice has an index in this list. */
 #ifndef RP_DURABLE_FORMAT_IMAGE_H
 #define RP_DURABLE_FORMAT_IMAGE_H
 
@@ -34,12 +34,12 @@ typedef struct rp_image_slot {
     bool live;
 } rp_image_slot;
 
-/* A block that is being built, or that was read. It is too large for a stack. Only one thread
- * may use it.
+/* A block that is being built, or that was read. The struct is too large for a stack. Only one
+ * thread may use it. Invariants:
  *
  *   I1  each count is at most its capacity;
  *   I2  the columns of a slot, and the slices of a column, are contiguous ranges;
- *   I3  the index is at most half full; its capacity is 0 or a power of two. */
+ *   I3  `index` is at most half full; its capacity is 0 or a power of two. */
 typedef struct rp_image {
     rp_image_slot slots[RP_SLOTS_PER_BLOCK];
     rp_disk_location *locations;
@@ -72,9 +72,9 @@ void rp_image_add_slice(rp_image *image, const rp_image_slice *slice);
 RP_NODISCARD rp_status rp_image_write(const rp_image *image, rp_buf *out);
 
 /* Reads a block into `image`. The image takes at most eight times the memory of the encoded
- * block. Checks that slices have a location and a length >= 1. rp_trajectory_new() checks later
- * that slices fit their chunks. Errors: RP_CORRUPT, RP_NO_RESOURCE; after a failure `image` is
- * clear. */
+ * block. Checks that slices have a location and a length >= 1, but not that they fit their
+ * chunks: rp_trajectory_new() checks this when the item is made. Errors: RP_CORRUPT,
+ * RP_NO_RESOURCE; after a failure `image` is clear. */
 RP_NODISCARD rp_status rp_image_read(rp_image *image, const uint8_t *data, size_t size,
                                      rp_error *err);
 
@@ -82,15 +82,16 @@ RP_NODISCARD rp_status rp_image_read(rp_image *image, const uint8_t *data, size_
  * which slots are drawn uniformly). state->options has the name and the signature. */
 void rp_image_write_table(rp_buf *out, const rp_table_state *state);
 
-/* Sets `*bytes` to an upper bound of the bytes of the table's own state in a manifest, plus the
- * bytes of one block of slots that is not full. Errors: RP_NO_RESOURCE. */
+/* Sets `*bytes` to an upper bound of the bytes that a table with this signature adds to a
+ * checkpoint in addition to its items: the table's own state in the manifest, and one block of
+ * slots that is not full. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_image_table_bytes(const rp_allocator *alloc,
                                             const rp_signature *signature, uint64_t *bytes);
 
 /* Reads the state of a table. options.name (zero-terminated) and options.signature (a
  * reference, or NULL) belong to the caller, who releases them with rp_image_release_table().
- * Checks only that the numbers fit their types; rp_table_restore() checks their values later.
- * Errors: RP_CORRUPT, RP_NO_RESOURCE. */
+ * Checks only that the numbers fit their types; rp_table_restore() checks their values. Errors:
+ * RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_image_read_table(const rp_allocator *alloc, const uint8_t *data,
                                            size_t size, rp_table_state *out, rp_error *err);
 void rp_image_release_table(const rp_allocator *alloc, rp_table_state *state);

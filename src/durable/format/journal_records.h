@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Codecs for the payloads of journal records. docs/checkpoint.md specifies the bytes. A record
  * is one change of a table, with the name of the table. A record of inserts also has the disk
- * locations of the chunks. Every record can be decoded on its own. The functions are pure.
- * Decoding malicious bytes is safe. */
+ * locations of the chunks. Every record can be decoded without the records before it. The
+ * functions access only memory of the caller. Decoding malicious bytes is safe. */
 #ifndef RP_DURABLE_FORMAT_JOURNAL_RECORDS_H
 #define RP_DURABLE_FORMAT_JOURNAL_RECORDS_H
 
@@ -26,6 +26,7 @@ typedef struct rp_logged_location {
 } rp_logged_location;
 
 /* Scratch memory for encoding, reused for one record after another. Only one thread may use it.
+ * Invariants:
  *
  *   E1  location_count <= location_capacity, and the index has at least two entries for each
  *       location;
@@ -47,7 +48,8 @@ typedef struct rp_journal_encoder {
 void rp_journal_encoder_init(rp_journal_encoder *e, const rp_allocator *alloc);
 void rp_journal_encoder_deinit(rp_journal_encoder *e);
 
-/* Appends the payload of a change. Errors: RP_NO_RESOURCE, also if `location_of` returns it. */
+/* Appends the payload of a change. Calls location_of(ctx, ...) for the location of each chunk.
+ * Errors: RP_NO_RESOURCE (no memory, or `location_of` has returned it). */
 RP_NODISCARD rp_status rp_journal_encode(rp_journal_encoder *e, rp_string table,
                                          const rp_log_record *change,
                                          rp_locate_chunk *location_of, void *ctx, rp_buf *out);
@@ -92,8 +94,7 @@ void rp_decoded_change_deinit(rp_decoded_change *decoded);
 /* Reads the payload of a change: RP_RECORD_INSERT to RP_RECORD_PAUSE, or RP_RECORD_RENUMBER.
  * The result takes at most 64 times the memory of the payload. Checks that the numbers fit
  * their types, that slices have a location and at least one row, and that no bytes remain.
- * rp_table_redo() checks later whether the change is possible. Errors: RP_CORRUPT,
- * RP_NO_RESOURCE. */
+ * rp_table_redo() checks whether the change is possible. Errors: RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_decoded_change_read(rp_decoded_change *decoded, rp_record_kind kind,
                                               const uint8_t *data, size_t size, rp_error *err);
 

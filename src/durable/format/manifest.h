@@ -46,8 +46,8 @@ typedef struct rp_manifest_rollouts {
                        other members are 0 */
     uint32_t count; /* 0: there is no file */
     uint64_t bytes; /* size of the file */
-    /* The last LSN at the time when the images (serialised states) of all rollouts had been
-     * taken. It is at least the LSN of the store, and at least the LSN of each image. */
+    /* The last LSN of the journal when the images (serialised states) of all rollouts had been
+     * taken. It is at least rp_manifest_store.lsn, and at least the LSN of each image. */
     uint64_t lsn;
     uint8_t hash[RP_MANIFEST_HASH_BYTES]; /* XXH3-128 of all records before END in the file */
 } rp_manifest_rollouts;
@@ -64,7 +64,7 @@ typedef struct rp_manifest_store {
 
 typedef struct rp_manifest_block {
     rp_disk_location location;
-    uint64_t hash; /* XXH3-64 of the payload: detects another valid block at the location */
+    uint64_t hash; /* XXH3-64 of the payload: detects that a location has another valid block */
 } rp_manifest_block;
 
 typedef struct rp_manifest_segment {
@@ -118,7 +118,7 @@ RP_NODISCARD rp_status rp_manifest_reader_take(rp_manifest_reader *reader, rp_ma
                                                rp_error *err);
 
 /* Reads the manifest of a checkpoint, and checks that it belongs to `store` (NULL: any store).
- * Returns owned. Errors: RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION (a newer format),
+ * The caller owns `*out`. Errors: RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION (a newer format),
  * RP_UNAVAILABLE, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_manifest_load(const rp_allocator *alloc, rp_files *files,
                                         const char *path, uint64_t checkpoint,
@@ -136,10 +136,10 @@ RP_NODISCARD rp_status rp_manifest_writer_new(const rp_allocator *alloc, rp_file
                                               rp_manifest_writer **out, rp_error *err);
 void rp_manifest_writer_free(rp_manifest_writer *w); /* NULL is fine; the file stays */
 
-/* Each call adds one table, or blocks or slots of the table that was added last. The caller may
- * add tables in any order. After each table the caller must add all blocks of the table, and
- * then all slots of its dense sets, each from the first to the last. `which` is the index in
- * rp_manifest_table.sets. */
+/* These functions add one table, and blocks and slots of the table that was added last. The
+ * caller may add tables in any order. After each table it must add all blocks of the table in
+ * order, and then all slots of its dense sets in order; it may divide blocks and slots among
+ * several calls. `which` is the index in rp_manifest_table.sets. */
 void rp_manifest_add_table(rp_manifest_writer *w, const rp_table_state *state,
                            uint64_t block_count);
 void rp_manifest_add_blocks(rp_manifest_writer *w, const rp_manifest_block *blocks,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hash of a whole manifest: XXH3-128 over all records before the last one, END. Each record
- * is hashed as the checksum of its header, followed by its payload. The checksum of a header
+/* The hash of a whole manifest: XXH3-128 over all records before the last one, END. For each
+ * record, the checksum of its header and then its payload are hashed. The checksum of a header
  * covers kind, number, length, the checksum of the payload and the header checksum of the
  * previous record. */
 #ifndef RP_DURABLE_FORMAT_MANIFEST_HASH_H
@@ -13,7 +13,7 @@
 #include "disk/record.h"
 #include "util/little_endian.h"
 
-/* Must be aligned to a cache line: rp_alloc_aligned(). */
+/* Must be aligned to a cache line, so it must be allocated with rp_alloc_aligned(). */
 typedef struct rp_manifest_hash {
     XXH3_state_t state;
 } rp_manifest_hash;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes and reads the numbers in the payloads of a data directory. Small numbers take few
- * bytes.
+/* Writes and reads the numbers in the payloads of the records of a data directory. Small
+ * numbers take few bytes.
  *
  *   number    varint, little-endian groups of seven bits (chunk/protobuf.h)
  *   change    zigzag varint of a difference modulo 2^64: 0, -1, 1, -2, ... become 0, 1, 2, 3,
  *             ...
  *   word      8 bytes, little-endian; a double is the word of its IEEE bits
  *
- * Errors are sticky: after missing or malformed bytes the reader is bad, and every further
- * number is read as zero. So a caller checks `bad` once, at the end. */
+ * Errors are sticky: if bytes are missing or malformed, the reader becomes bad, and every
+ * further number is read as zero. So a caller checks `bad` once, at the end. */
 #ifndef RP_DURABLE_FORMAT_PACK_H
 #define RP_DURABLE_FORMAT_PACK_H
 

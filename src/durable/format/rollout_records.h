@@ -7,7 +7,7 @@
  *   RP_RECORD_ROLLOUTS_OP       name, operation (rp_rollout_op_write())
  *   RP_RECORD_ROLLOUTS_DROP     name
  *
- * The functions are pure. Decoding malicious bytes is safe. */
+ * The functions access only memory of the caller. Decoding malicious bytes is safe. */
 #ifndef RP_DURABLE_FORMAT_ROLLOUT_RECORDS_H
 #define RP_DURABLE_FORMAT_ROLLOUT_RECORDS_H
 
@@ -20,7 +20,7 @@ typedef struct rp_rollout_record {
     rp_bytes body; /* options, an operation, or nothing */
 } rp_rollout_record;
 
-/* True for the three kinds above. */
+/* Returns true for the three kinds above. */
 bool rp_rollout_record_is(rp_record_kind kind);
 
 /* Appends the name with which a payload begins. */

@@ -27,7 +27,7 @@ typedef struct rp_rollouts_write_options {
     size_t count;
 } rp_rollouts_write_options;
 
-/* Takes the images of all `rollouts`, one after the other, and writes and syncs the file and
+/* Takes the images of options->rollouts, one after the other, and writes and syncs the file and
  * its folder. Sets `count`, `bytes` and `hash` of `out`. After a failure there is no file.
  * Errors: RP_NO_RESOURCE (disk or memory), RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_rollouts_file_write(const rp_rollouts_write_options *options,
@@ -40,7 +40,8 @@ typedef struct rp_rollouts_found {
         uint64_t lsn;          /* LSN of the last operation in its image */
     } at[RP_ROLLOUT_SET_COUNT];
     size_t count;
-    uint64_t records, end; /* number of good records, and offset of the first byte after them */
+    uint64_t records, end; /* number of good records from the first on, and offset of the first
+                              byte after them */
     uint64_t left_out;     /* with on_damage: number of images that could not be read */
 } rp_rollouts_found;
 
@@ -50,8 +51,8 @@ typedef struct rp_rollouts_read_options {
     const rp_store_id *store; /* NULL: any store */
     uint64_t checkpoint;
     const rp_manifest_rollouts *wanted; /* the record of the manifest */
-    /* Called for each damage that is found; the good images are read. NULL: if there is damage,
-     * reading fails with RP_CORRUPT. */
+    /* Called for each damage; the images without damage are then read. NULL: if there is
+     * damage, reading fails with RP_CORRUPT. */
     void (*on_damage)(void *ctx, const char *text);
     void *ctx;
 } rp_rollouts_read_options;

@@ -2,8 +2,9 @@
 /* Redo: after a restart, applies the changes of a journal to a store, one record at a time. The
  * LSN (log sequence number) of a record is its number in the journal.
  *
- * Only one thread may use a redo object. No other code may use the store meanwhile. The store's
- * log must not be set (rp_store_set_log()), since the tables would log the changes again. */
+ * Only one thread may use a redo object, and no other code may use the store during the redo.
+ * The store's log must not be set yet (rp_store_set_log()); otherwise the tables would log the
+ * changes again. */
 #ifndef RP_DURABLE_JOURNAL_JOURNAL_REDO_H
 #define RP_DURABLE_JOURNAL_JOURNAL_REDO_H
 
@@ -22,10 +23,9 @@ typedef struct rp_redo_options {
                        rp_error *err);
     void *ctx;
     /* The rollouts (named buffers of groups of items, reprise/rollouts.h) of the checkpoint.
-     * Redo skips the operations that the saved images of the rollouts already contain. Redo
-     * also skips an operation on rollouts that the store does not have, if the LSN of the
-     * operation is at most rollouts_lsn (checkpoint_rollouts.c). If the LSN is larger, such an
-     * operation is an error (RP_CORRUPT). */
+     * Redo skips the operations that the saved images of the rollouts already contain. If the
+     * store does not have the rollouts of an operation, redo skips the operation if its LSN is
+     * at most rollouts_lsn (checkpoint_rollouts.c); a larger LSN is an error (RP_CORRUPT). */
     const rp_rollouts_found *rollouts;
     uint64_t rollouts_lsn;
     bool salvage; /* operations on missing rollouts are skipped, whatever their LSN */

@@ -14,12 +14,14 @@ typedef struct rp_rollouts_redo {
     rp_store *store;
     const rp_rollouts_found *found; /* the rollouts of the checkpoint; NULL: none */
     uint64_t lsn; /* an operation up to this LSN is skipped if the store lacks its rollouts */
-    bool salvage; /* such an operation is skipped whatever its LSN, instead of RP_CORRUPT */
+    bool salvage; /* such an operation with a larger LSN is also skipped; false: it is
+                     RP_CORRUPT */
 } rp_rollouts_redo;
 
 /* Applies a record. Skips it if the saved image of its rollouts already contains the operation,
- * or in the cases described at `lsn` and `salvage`. Sets `*applied` to whether the record was
- * applied. Errors: RP_CORRUPT (the change is impossible), RP_NO_RESOURCE. */
+ * or if the store lacks its rollouts and `lsn` or `salvage` permits it. Sets `*applied` to
+ * whether the record was applied. Errors: RP_CORRUPT (the change is impossible),
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_redo_rollouts(const rp_rollouts_redo *redo, const rp_record *record,
                                         bool *applied, rp_error *err);
 

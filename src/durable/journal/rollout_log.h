@@ -3,9 +3,9 @@
  * log appends each change of the rollouts of a store to the journal (disk/journal.h). It is a
  * part of rp_store_log (store_log.h), which logs the changes of tables.
  *
- * A record is encoded when it is appended, under the lock of the rollouts. Records of tables
- * are encoded later, because they contain disk locations of chunks, which can still change.
- * Records of rollouts contain no disk locations. */
+ * A record of rollouts contains no disk locations, so it is encoded when it is appended, under
+ * the lock of the rollouts. (Records of tables are encoded later, because they contain disk
+ * locations of chunks, which can still change.) */
 #ifndef RP_DURABLE_JOURNAL_ROLLOUT_LOG_H
 #define RP_DURABLE_JOURNAL_ROLLOUT_LOG_H
 
@@ -29,7 +29,7 @@ typedef struct rp_rollout_logging {
 /* Initialises the object and sets it as the log of all rollouts of the store. Afterwards the
  * object must not move. */
 void rp_rollout_logging_start(rp_rollout_logging *logging, rp_store *store);
-/* Ends the logging: returns when no thread is in a call of store/rollout_journal.h. */
+/* Ends the logging. Waits until no thread is in a function of store/rollout_journal.h. */
 void rp_rollout_logging_stop(rp_rollout_logging *logging, rp_store *store);
 
 #endif

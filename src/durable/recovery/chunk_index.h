@@ -4,8 +4,8 @@
  *
  * Compaction (durable/checkpoint/checkpoint.h) moves chunks, so a checkpoint and the journal
  * after it can name different locations of one chunk. The record of a moved chunk contains the
- * first location of the chunk. The index has a moved chunk under its first and its current
- * location.
+ * first location of the chunk. The index contains a moved chunk twice: under its first and
+ * under its current location.
  *
  * Invariants:
  *
@@ -38,8 +38,8 @@ typedef struct rp_chunk_index {
 void rp_chunk_index_init(rp_chunk_index *index, const rp_allocator *alloc);
 void rp_chunk_index_deinit(rp_chunk_index *index); /* releases the chunks */
 
-/* Marks the chunk at a location as wanted: a scan will parse it. Errors: RP_NO_RESOURCE,
- * RP_CORRUPT (segment or offset are out of range). */
+/* Marks the chunk at a location as wanted: rp_chunk_index_scan() will parse it. Errors:
+ * RP_NO_RESOURCE, RP_CORRUPT (segment or offset are out of range). */
 RP_NODISCARD rp_status rp_chunk_index_want(rp_chunk_index *index,
                                            const rp_disk_location *location, rp_error *err);
 /* Returns the chunk at a location, borrowed, or NULL if it has not been read. */
@@ -56,8 +56,8 @@ typedef struct rp_chunk_scan_options {
 } rp_chunk_scan_options;
 
 /* Scans a segment from its first record to its last, checks every record, and parses the chunks
- * that are wanted. Returns RP_CORRUPT if a record is bad, or if fewer than `bytes` bytes are
- * good; the chunks before the bad record stay in the index. */
+ * that are wanted. Returns RP_CORRUPT if a record is bad, or if fewer than options->bytes bytes
+ * are good; the chunks before the bad record stay in the index. */
 RP_NODISCARD rp_status rp_chunk_index_scan(rp_chunk_index *index,
                                            const rp_chunk_scan_options *options, rp_error *err);
 

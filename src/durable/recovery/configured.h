@@ -2,8 +2,9 @@
 /* The tables of a store as the user configured them before recovery.
  *
  * Recovery gives each table the saved selectors and bounds, because the changes in the journal
- * were made with them. After the redo of the journal, the configured selectors and bounds are
- * compared with the saved ones, and then applied. */
+ * were made with them. After the redo of the journal, different selectors are an error unless
+ * the user accepts changes. Then the configured selectors are applied, and a max_size that is
+ * larger than the saved one. */
 #ifndef RP_DURABLE_RECOVERY_CONFIGURED_H
 #define RP_DURABLE_RECOVERY_CONFIGURED_H
 
@@ -33,9 +34,11 @@ void rp_configured_free(rp_configured *c);
  * returns RP_PRECONDITION; the error text names both selectors. Changes nothing. */
 RP_NODISCARD rp_status rp_configured_compare(const rp_configured *c, rp_store *store,
                                              rp_error *err);
-/* Gives the tables their configured selectors, raises max_size to the configured one, and
- * creates tables that the redo has dropped. Sets `*changed` if it changed a table. Returns
- * RP_PRECONDITION if an item has a priority that the new selectors do not accept. */
+/* Gives the tables their configured selectors, and their configured max_size if it is larger.
+ * Creates configured tables again that the redo has dropped, except those with extensions. Sets
+ * `*changed` if it changed or created a table. Returns RP_PRECONDITION if an item has a
+ * priority that a configured selector does not accept. Other errors: those of
+ * rp_store_add_table(). */
 RP_NODISCARD rp_status rp_configured_apply(rp_configured *c, rp_store *store, bool *changed,
                                            rp_error *err);
 

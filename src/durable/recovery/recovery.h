@@ -62,12 +62,12 @@ typedef struct rp_recovery {
     size_t reported; /* number of texts reported by rp_recovery_report() */
 } rp_recovery;
 
-/* Steps 1 to 3. On success the caller may take `segments`, `tier`, `damaged` and `catalogue`,
- * if it replaces them with NULL and an empty catalogue. rp_recovery_deinit() releases
- * everything else, and must be called after a failure too. Errors: RP_CORRUPT, RP_PRECONDITION,
- * RP_NO_RESOURCE, RP_UNAVAILABLE. */
+/* Does steps 1 to 3. On success the caller may take over `segments`, `tier`, `damaged` and
+ * `catalogue`; it must then set the pointers to NULL and leave an empty catalogue.
+ * rp_recovery_deinit() releases everything else, and must also be called after a failure.
+ * Errors: RP_CORRUPT, RP_PRECONDITION, RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_recover(rp_recovery *r, rp_error *err);
-/* Step 4, after the redo of the journal. Also fills the catalogue. */
+/* Does step 4. Must be called after the redo of the journal. Also fills the catalogue. */
 RP_NODISCARD rp_status rp_recovery_settle(rp_recovery *r, rp_error *err);
 void rp_recovery_deinit(rp_recovery *r);
 
@@ -82,9 +82,9 @@ typedef struct rp_loading rp_loading;
 RP_NODISCARD rp_status rp_loading_new(rp_recovery *r, const rp_manifest *m, rp_loading **out,
                                       rp_error *err);
 void rp_loading_free(rp_loading *l); /* NULL is fine */
-/* Step 2. Does not change the store. */
+/* Does step 2. Does not change the store. */
 RP_NODISCARD rp_status rp_loading_read(rp_loading *l, rp_error *err);
-/* Step 3. If the call fails, some tables are possibly filled, so no other checkpoint can be
+/* Does step 3. After a failure some tables are possibly filled, so no other checkpoint can be
  * tried. */
 RP_NODISCARD rp_status rp_loading_restore(rp_loading *l, rp_error *err);
 

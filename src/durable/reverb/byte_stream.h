@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sequential streams of bytes. The codecs of dm-reverb's checkpoint files read and write
- * streams, so that a test or a fuzzer can use memory instead of a file. */
+ * streams instead of files, so that a test or a fuzzer can use memory. */
 #ifndef RP_DURABLE_REVERB_BYTE_STREAM_H
 #define RP_DURABLE_REVERB_BYTE_STREAM_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints of dm-reverb: loads such a checkpoint into a store, and saves a store as such a
- * checkpoint.
+/* Loads a checkpoint of dm-reverb (Reverb's own format) into a store, and saves a store in this
+ * format.
  *
  *   <root>/<time>/tables.tfrecord   PriorityTableCheckpoint, one for each table
  *                 chunks.tfrecord   ChunkData, one for each chunk
@@ -9,8 +9,8 @@
  *
  * Each .tfrecord file has TFRecord framing (tfrecord.h), and can be compressed as one zlib
  * stream. Files are read and written sequentially. In addition to the items and chunks of the
- * store, memory holds one record of the file, and about 40 bytes for each item. Reading
- * malicious files is safe.
+ * store, a load or save needs memory for one record of a file, and about 40 bytes for each
+ * item. Reading malicious files is safe.
  *
  * The format of dm-reverb has no fields for the following, so they are lost in an export:
  * max_bytes, soft_limit, whether inserts or samples are paused, extensions, the order of equal
@@ -42,11 +42,11 @@ typedef struct rp_reverb_report {
 
 /* Loads a checkpoint into `store`: the checkpoint in the directory of `files`, or the newest
  * complete checkpoint in a folder of that directory. Creates the tables of the checkpoint. If
- * the store has a table of the same name, that table must never have held an item and must have
- * the same selectors; it gets the options in the file. Items are inserted in order, without
- * waiting for the rate limiters. The counts of the rate limiters are set to those in the file.
- * `options` and `report` may be NULL. On failure the tables of the store are unchanged, and
- * created tables are dropped.
+ * the store already has a table with the name of a table in the file, the existing table must
+ * never have held an item and must have the same selectors. The existing table gets the options
+ * in the file. Items are inserted in order, without waiting for the rate limiters. The rate
+ * limiters get the counts in the file. `options` and `report` may be NULL. On failure the
+ * tables of the store are unchanged, and created tables are dropped.
  *
  * Errors: RP_NOT_FOUND (there is no checkpoint), RP_CORRUPT (names file, record and reason),
  * RP_PRECONDITION (a table is not new, or has other selectors), RP_NO_RESOURCE,

@@ -25,7 +25,8 @@ typedef struct rp_reverb_loaded_item {
 } rp_reverb_loaded_item;
 
 typedef struct rp_reverb_loaded_table {
-    rp_reverb_table header; /* `name` and `signature` below replace those of this struct */
+    rp_reverb_table header; /* its `name` and `signature` are not used: the fields below have
+                               them */
     char name[RP_WIRE_MAX_NAME_BYTES + 1];
     rp_signature *signature;
     rp_reverb_loaded_item *items;
@@ -47,8 +48,8 @@ typedef struct rp_reverb_loading {
     rp_reverb_loaded_table *tables;
     size_t table_count, table_capacity;
     size_t last_table;    /* index of the table to which the last item belongs */
-    bool items_in_tables; /* true in the old form, in which items are in the records of their
-                             tables */
+    bool items_in_tables; /* the file has the old form, in which the record of a table contains
+                             the table's items */
     unsigned item_forms, chunk_forms; /* rp_reverb_form bits seen so far */
     rp_buf scratch;
     /* Scratch memory for one item. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Codecs for the messages of a dm-reverb checkpoint (proto/reverb/checkpoint.proto), including
- * the old forms of items and chunks (before 2021). The decoders are pure functions, and their
- * results borrow from the bytes that were read. */
+/* Codecs for the messages of a dm-reverb checkpoint (proto/reverb/checkpoint.proto). The
+ * decoders also read the old forms of items and chunks, which dm-reverb wrote before 2021. The
+ * results of the decoders borrow from the bytes that were read. */
 #ifndef RP_DURABLE_REVERB_REVERB_WIRE_H
 #define RP_DURABLE_REVERB_REVERB_WIRE_H
 
@@ -21,7 +21,8 @@ typedef struct rp_reverb_table {
     int64_t deleted_episodes, unique_samples;
     const uint8_t *signature; /* a serialised signature; NULL: none */
     size_t signature_size;
-    size_t old_items; /* number of items inside the message itself (old form) */
+    size_t old_items; /* number of items inside the message itself, which only the old form
+                         has */
 } rp_reverb_table;
 
 /* Reads the message. Errors: RP_CORRUPT (malformed; no name; an unknown sampler or remover; a
@@ -75,9 +76,9 @@ RP_NODISCARD rp_status rp_reverb_chunk_form(const uint8_t *data, size_t size,
 void rp_reverb_chunk_modernise(rp_buf *out, const uint8_t *data, size_t size);
 
 /* Makes a chunk that dm-reverb can read. If dm-reverb can read the codec of `chunk`, `*out` is
- * a reference to `chunk`. Otherwise it is a new chunk with the same rows. Returns owned.
- * `decoder` is scratch. Errors: RP_UNIMPLEMENTED (columns of different lengths), RP_CORRUPT,
- * RP_NO_RESOURCE. */
+ * a reference to `chunk`. Otherwise it is a new chunk with the same rows. The caller owns
+ * `*out`. `decoder` is scratch. Errors: RP_UNIMPLEMENTED (columns of different lengths),
+ * RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_reverb_chunk_for(const rp_allocator *alloc, rp_decoder *decoder,
                                            rp_chunk *chunk, rp_chunk **out, rp_error *err);
 

@@ -5,7 +5,7 @@
  *
  * Numbers are little-endian. A file has no header, and its records follow each other without
  * gaps. To mask a crc is to rotate it 15 bits to the right and to add a constant. Crcs are
- * masked because the crc of data that contains crcs is weak. */
+ * masked because the crc of data that contains its own crcs detects fewer errors. */
 #ifndef RP_DURABLE_REVERB_TFRECORD_H
 #define RP_DURABLE_REVERB_TFRECORD_H
 
@@ -24,8 +24,8 @@ RP_NODISCARD bool rp_tfrecord_get_head(const uint8_t head[RP_TFRECORD_HEAD_BYTES
 RP_NODISCARD bool rp_tfrecord_check_data(const void *data, size_t size,
                                          const uint8_t foot[RP_TFRECORD_FOOT_BYTES]);
 
-/* True if the bytes begin with the head of a record, as those of an uncompressed file do. For
- * rp_inflate_options.is_plain. */
+/* Returns true if the bytes begin with the head of a record, as the bytes of an uncompressed
+ * file do. Used as rp_inflate_options.is_plain. */
 bool rp_tfrecord_is_plain(const uint8_t *first, size_t size);
 
 /* Reads the records of a stream, one at a time, into a buffer. The buffer grows as bytes are
@@ -44,7 +44,8 @@ void rp_tfrecord_reader_deinit(rp_tfrecord_reader *r);
 
 /* Reads the next record. `*data` is valid until the next call, and NULL at the end of the
  * stream. The error text does not name the file. Errors: RP_CORRUPT (a truncated record or a
- * wrong checksum), RP_NO_RESOURCE (larger than max_record; memory), and those of the source. */
+ * wrong checksum), RP_NO_RESOURCE (larger than max_record; memory), and the errors of the
+ * source. */
 RP_NODISCARD rp_status rp_tfrecord_next(rp_tfrecord_reader *r, const uint8_t **data,
                                         size_t *size, rp_error *err);
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk tier: if the chunks of a store have more than max_memory bytes, the tier keeps the
- * bytes of some chunks only on disk, in segments (disk/segments.h). When such a chunk is
- * sampled, the tier reads a copy of it.
+/* The disk tier bounds the memory that the chunks of a store take (max_memory): it keeps the
+ * bytes of some chunks only on disk, in segments (disk/segments.h). When an item with such a
+ * chunk is sampled, the tier reads a copy of the chunk.
  *
- * A chunk of 1 KiB or more has its wire bytes in a separate block. So the bytes can be freed
- * while the chunk, with the types and shapes of its columns, stays in memory. A thread that
- * reads the bytes of a chunk of a table must pin them (rp_chunk_pin()). The thread that writes
- * the bytes to disk for the first time need not pin them, since bytes are not freed before they
- * are on stable storage. Samples get views: a view is another chunk with the same bytes, and
- * keeps the bytes in memory while it exists.
+ * The bytes of a chunk, its wire bytes, are the serialised message with its rows
+ * (chunk/chunk.h). A chunk of 1 KiB or more has its wire bytes in a separate block. So they can
+ * be freed while the chunk, with the types and shapes of its columns, stays in memory. A thread
+ * that reads the bytes of a chunk of a table must pin them (rp_chunk_pin()). The thread that
+ * writes the bytes to disk for the first time need not pin them, since bytes are not freed
+ * before they are on stable storage. Samples get views: a view is another chunk with the same
+ * bytes, and keeps the bytes in memory while it exists.
  *
  * A chunk is in one of four states:
  *
@@ -18,21 +19,22 @@
  *   spilled   only on disk. The chunk stays in this state: reading its bytes back creates
  *             another chunk, which the read cache holds
  *
- * A chunk enters the tier with the first item of any table that refers to it, and leaves with
- * the last such item. The limit for chunks in memory is max_memory less the size of the read
- * cache. An insert that does not fit waits until the tier has freed enough bytes, even if the
- * policy of the store's budget (the limit max_bytes) is to evict items or to fail. The budget
- * counts all bytes, including those on disk. A thread, the spiller, frees the bytes of chunks,
- * the oldest first. It starts when more than three quarters of the limit are used and stops at
- * three fifths. If a large insert waits, the spiller starts earlier and goes on until this
- * insert fits. The read cache (by default an eighth of max_memory) has the chunks that were
- * read back recently.
+ * A chunk enters the tier when the first item of any table refers to it (in recovery before
+ * that, with rp_tier_admit()), and leaves the tier when the last item that refers to it is
+ * removed. The limit for chunks in memory is max_memory less the size of the read cache. An
+ * insert that does not fit waits until the tier has freed enough bytes, even if the store's
+ * policy for full memory is to evict items or to fail. (This policy belongs to the store's
+ * budget, whose limit max_bytes counts all bytes, including those on disk.) A thread, the
+ * spiller, frees the bytes of chunks, the oldest first. It starts when more than three quarters
+ * of the limit are used and stops at three fifths. If a large insert waits, the spiller starts
+ * earlier and goes on until this insert fits. The read cache (by default an eighth of
+ * max_memory) has the chunks that were read back recently.
  *
  * The limit also includes data that always stays in memory: items, chunks below 1 KiB, and the
  * part of every other chunk that is not its wire bytes. All of them count as in the store's
- * budget (rp_trajectory_cost()). If these alone leave no space for an insert, freeing other
- * chunks would not help. Only in this case does the policy of the store's budget decide whether
- * the insert evicts items from its table, waits, or fails.
+ * budget (rp_trajectory_cost()). If this data alone leaves no space for an insert, freeing the
+ * bytes of chunks would not help. Only in this case does the policy of the store's budget
+ * decide whether the insert evicts items from its table, waits, or fails.
  *
  * The limit does not include:
  *
@@ -44,7 +46,7 @@
  *
  * If the disk cannot be written, chunks stay in memory, inserts wait when memory is full, and
  * on_event reports the trouble. Once a second the spiller tries to write again, even if memory
- * is not full and no insert comes, so that it can report the end of the trouble. If a record
+ * is not full and no insert waits, so that it can report the end of the trouble. If a record
  * cannot be read, only the call that sampled it fails. */
 #ifndef RP_DURABLE_TIER_TIER_H
 #define RP_DURABLE_TIER_TIER_H
@@ -78,17 +80,17 @@ RP_NODISCARD rp_status rp_tier_new(const rp_tier_options *options, rp_tier **out
 void rp_tier_free(rp_tier *tier);
 
 /* For recovery: adds a chunk to the tier before a table holds it. The chunk must have been read
- * from stable storage and have its location (rp_segments_adopt()). So the tier need not write
- * the chunk. If the chunks admitted before have filled memory up to the mark at which the
- * spiller stops, the tier frees the bytes of this chunk at once. Errors: RP_NO_RESOURCE. */
+ * from stable storage and have its location (rp_segments_adopt()), so the tier need not write
+ * it. If the admitted chunks, including this one, take more than three fifths of the limit, the
+ * tier frees the bytes of this chunk at once. Errors: RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_tier_admit(rp_tier *tier, rp_chunk *chunk);
 
-/* Brings samples into memory. Returns true if nothing has to be read: then the samples are in
- * memory already, and on_done is not called. Otherwise returns false, and load->on_done is
- * called later, when the samples are in memory or a read has failed. Tables call this function
- * for items that are sampled or looked up. */
+/* Reads the chunks of samples into memory. Returns true if nothing has to be read: then the
+ * samples are in memory already, and on_done is not called. Otherwise returns false, and
+ * load->on_done is called later, when the samples are in memory or a read has failed. Tables
+ * call this function for items that are sampled or looked up. */
 bool rp_tier_start_load(rp_tier *tier, rp_tier_load *load);
-/* Brings samples into memory, and waits for the reads. */
+/* Reads the chunks of samples into memory, and waits until they are read. */
 RP_NODISCARD rp_status rp_tier_load_now(rp_tier *tier, rp_sample *samples, size_t count,
                                         rp_error *err);
 
@@ -104,7 +106,7 @@ typedef struct rp_tier_info {
 
 void rp_tier_get_info(rp_tier *tier, rp_tier_info *out);
 
-/* For tests: true if the invariants of tier_inside.h hold. */
+/* For tests: returns true if the invariants of tier_inside.h hold. */
 bool rp_tier_check(rp_tier *tier);
 
 #endif

@@ -20,8 +20,8 @@
  *   S5  a load (rp_tier_job) with queued requests is exactly once in the list that starts at
  *       `first_job`; other loads are not in this list.
  *
- * The lists and the cache have no references to the chunks of their entries. When the last
- * table that holds a chunk is about to release it, the table first calls spill.moved, which
+ * The lists and the cache have no references to the chunks of their entries. Before the last
+ * table that holds a chunk releases it, the table calls spill.moved (table/spill.h), which
  * removes the entry of the chunk from its list and from the cache. The entry is freed with the
  * chunk. */
 #ifndef RP_DURABLE_TIER_TIER_INSIDE_H
@@ -63,7 +63,7 @@ typedef struct rp_loaded {
     uint8_t bytes[];
 } rp_loaded;
 
-/* The entry of a chunk in the tier. */
+/* The entry of a chunk in the tier, which is attached to rp_chunk.stay (chunk/chunk.h). */
 typedef struct rp_tier_chunk {
     rp_chunk_tier_state base; /* first member */
     rp_chunk *chunk;
@@ -87,7 +87,8 @@ typedef struct rp_tier_reader {
     rp_tier *tier;
     rp_cond cv;
     struct rp_tier_reader *next; /* next in the list of idle threads */
-    bool is_idle; /* it is in that list. rp_tier.mu guards `next` and `is_idle` */
+    bool is_idle; /* the thread is in the list of idle threads. rp_tier.mu guards `next` and
+                     `is_idle` */
 } rp_tier_reader;
 
 struct rp_tier {
@@ -116,7 +117,8 @@ struct rp_tier {
     uint64_t resident RP_GUARDED_BY(mu);
     uint64_t spilled RP_GUARDED_BY(mu);
     uint64_t cached RP_GUARDED_BY(mu);
-    uint64_t admitted RP_GUARDED_BY(mu); /* bytes of chunks in memory that recovery admitted */
+    uint64_t admitted RP_GUARDED_BY(mu); /* bytes of chunks that recovery has admitted
+                                            (rp_tier_admit()) and that are in memory */
     uint64_t wanted RP_GUARDED_BY(mu);   /* bytes of the largest waiting insert */
     rp_tier_job *first_job, *last_job RP_GUARDED_BY(mu); /* loads with chunks to be read */
     rp_tier_reader *idle_readers RP_GUARDED_BY(mu);      /* the latest first */

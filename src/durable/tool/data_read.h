@@ -8,7 +8,7 @@
 #include "reprise/data.h"
 #include "util/buf.h"
 
-/* Reads records by location. Keeps the last segment open.
+/* Reads records by disk location. Keeps the segment of the last record open.
  *
  * Invariant:
  *   Y1  `file` is the open file of `segment`, or NULL. */
@@ -37,8 +37,8 @@ RP_NODISCARD rp_status rp_data_list_numbers(const rp_allocator *alloc, rp_files 
                                             rp_error *err);
 
 /* Loads the manifest of checkpoint `number`. If `number` is 0, loads the manifest of the
- * checkpoint that CURRENT names, or else the newest manifest that can be read. Returns owned.
- * Errors: RP_NOT_FOUND, and those of rp_manifest_load(). */
+ * checkpoint that CURRENT names, or else the newest manifest that can be read. The caller owns
+ * `*out`. Errors: RP_NOT_FOUND, and the errors of rp_manifest_load(). */
 RP_NODISCARD rp_status rp_data_find_manifest(const rp_allocator *alloc, rp_files *files,
                                              uint64_t number, rp_manifest **out, rp_error *err);
 

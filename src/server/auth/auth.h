@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rp_auth holds the valid credentials of a server and the role of each: bearer tokens, stored
- * as SHA-256 hashes, and names of client certificates. docs/security.md has the rules and the
- * format of the tokens file.
+/* rp_auth holds the credentials that a server accepts from its peers, and the role that each of
+ * them gives. Credentials are bearer tokens, stored as SHA-256 hashes, and names of client
+ * certificates. docs/security.md has the rules and the format of the tokens file, which lists
+ * the credentials.
  *
  * An rp_auth is immutable and reference counted, so any thread may use it. A reload makes a new
  * rp_auth. */
@@ -28,9 +29,10 @@ typedef struct rp_auth_source {
     bool certificates; /* whether the server requests and verifies client certificates */
 } rp_auth_source;
 
-/* Parses the sources and makes an rp_auth, which the caller owns. If there are neither tokens
- * nor certificates, every peer has the role admin. Errors: RP_INVALID (the text is malformed or
- * has no entry; the error text names the line and column), RP_NO_RESOURCE. */
+/* Parses the sources and makes an rp_auth, which the caller owns. If source->tokens is NULL and
+ * source->certificates is false, the server is open: every peer has the role admin. Errors:
+ * RP_INVALID (the text is malformed or has no entry; the error text names the line and column),
+ * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_auth_new(const rp_allocator *alloc, const rp_auth_source *source,
                                    rp_auth **out, rp_error *err);
 
@@ -43,8 +45,8 @@ RP_NODISCARD rp_status rp_auth_load(const rp_allocator *alloc, const char *path,
 rp_auth *rp_auth_ref(rp_auth *auth);
 void rp_auth_unref(rp_auth *auth); /* NULL is fine */
 
-/* Returns true if no credentials are configured, so that every peer has the role admin. Such a
- * server should listen on loopback addresses only. */
+/* Returns true if the server is open: no credentials are configured, so every peer has the role
+ * admin. An open server should listen on loopback addresses only. */
 bool rp_auth_is_open(const rp_auth *auth);
 
 /* The credentials that a peer has sent. */
@@ -52,7 +54,8 @@ typedef struct rp_credentials {
     const char *authorization; /* value of the header `authorization`; NULL or "": none */
     const char *certificate;   /* common name of a verified certificate; NULL or "": there is no
                                   certificate, or it has no common name */
-    const char *peer;          /* address from rp_listener_accept(), to count wrong tokens */
+    const char *peer;          /* address from rp_listener_accept(). The gate (gate.h) counts
+                                  wrong tokens by this address; rp_auth does not use it */
 } rp_credentials;
 
 /* The identity and role of a peer. */
@@ -61,11 +64,13 @@ typedef struct rp_principal {
     char name[RP_AUTH_MAX_NAME_BYTES + 1]; /* as in the tokens file; "": unknown */
 } rp_principal;
 
-/* Finds the identity and role of a peer. If the peer has sent no credentials, returns RP_OK
- * with the role none in `*out`. If the credentials are wrong, returns RP_UNAUTHENTICATED with
- * the role none. A wrong token is an error even if the certificate is accepted. If token and
- * certificate are accepted, the higher role counts. The duration of the check does not depend
- * on which entry matches, or whether any entry matches. */
+/* Finds the identity and role of a peer. If the server is open (rp_auth_is_open()), the role is
+ * admin, whatever the peer has sent. Otherwise, if the peer has sent no credentials, returns
+ * RP_OK with the role none in `*out`. If the credentials are wrong, returns RP_UNAUTHENTICATED
+ * with the role none. A wrong token is an error even if the certificate is accepted. If both
+ * the token and the certificate are accepted, the peer has the higher of their roles. The
+ * duration of the check does not depend on which entry matches, or whether any entry matches.
+ */
 RP_NODISCARD rp_status rp_auth_check(const rp_auth *auth, const rp_credentials *shown,
                                      rp_principal *out, rp_error *err);
 

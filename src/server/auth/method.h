@@ -58,8 +58,8 @@ typedef enum rp_method {
 } rp_method;
 
 /* Returns the method of an HTTP/2 :path, "/package.Service/Method". In the package reprise.v1
- * the name of the service is ignored. If the result is RP_METHOD_UNKNOWN, the caller must
- * respond with UNIMPLEMENTED, even to a peer that lacks the role. */
+ * the name of the service is ignored. If the result is RP_METHOD_UNKNOWN, the server must
+ * respond with UNIMPLEMENTED, even to a peer that lacks the role of rp_method_role(). */
 rp_method rp_method_of(const char *path);
 
 /* Returns the name of the method in metrics and logs, "InsertStream" for example, or "unknown"

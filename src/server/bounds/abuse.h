@@ -13,15 +13,17 @@
 typedef enum rp_abuse_kind {
     RP_ABUSE_CLIENT_RESET,   /* RST_STREAM from the peer */
     RP_ABUSE_SERVER_RESET,   /* a RST_STREAM that the peer made the server send */
-    RP_ABUSE_PING,           /* PING, or an acknowledgement of a PING that was not sent */
+    RP_ABUSE_PING,           /* more PINGs than the server's data explains, or an
+                                acknowledgement of a PING that the server has not sent */
     RP_ABUSE_SETTINGS,       /* SETTINGS after the first */
     RP_ABUSE_EMPTY_FRAME,    /* empty DATA that does not end its call; a small CONTINUATION */
     RP_ABUSE_WINDOW_UPDATE,  /* more WINDOW_UPDATE frames than the server's data and calls
                                 explain */
     RP_ABUSE_PRIORITY,       /* PRIORITY */
     RP_ABUSE_BAD_FRAME,      /* a frame that HTTP/2 forbids and that does not end the session */
-    RP_ABUSE_UNKNOWN_FRAME,  /* a frame of an unknown type, or GOAWAY */
-    RP_ABUSE_REFUSED_STREAM, /* a call over the limit of calls */
+    RP_ABUSE_UNKNOWN_FRAME,  /* a frame of an unknown type, GOAWAY, or headers far over their
+                                limits */
+    RP_ABUSE_REFUSED_STREAM, /* a call beyond the limit of open calls */
     RP_ABUSE_TLS_RECORD,     /* a TLS record without data: KeyUpdate, alert, renegotiation */
     RP_ABUSE_LATE_FRAME,     /* DATA or RST_STREAM of a call that is over */
     RP_ABUSE_FRAGMENT,   /* DATA with only a few bytes of a message, which stays incomplete */

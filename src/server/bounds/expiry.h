@@ -3,20 +3,20 @@
  * (abuse.h). When the deadline of a call (grpc-timeout) passes, a correct client resets the
  * call. So a reset is free if, by the client's clock, the deadline may have passed.
  *
- * The server watches the deadline too. But a busy event loop of the server can read the
- * client's reset before it has ended the call itself.
+ * The server also ends a call when the deadline passes. But a busy event loop of the server can
+ * read the client's reset before the loop has ended the call.
  *
  * The server does not know exactly when the client's timeout began. The server finds the call's
- * headers when it reads from the connection. The client can have sent them at any time since
- * the read before that one. So the server computes the deadline from the time of that earlier
- * read. Also, the timeout in the headers can be longer than the client's own timeout, because
- * clients round it up (gRPC by at most 1 %), and clocks are not exact. So a reset is also free
- * up to 5 ms and a 64th of the timeout before the computed deadline.
+ * headers when it reads from the connection. The client can have sent the headers at any time
+ * since the server's previous read. So the server computes the deadline from the time of the
+ * previous read. Also, the timeout in the headers can be longer than the client's own timeout,
+ * because clients round it up (gRPC by at most 1 %), and clocks are not exact. So a reset is
+ * also free up to 5 ms and a 64th of the timeout before the computed deadline.
  *
- * A client gains nothing by sending tiny timeouts. Without the resets, the server would end
- * these calls in the next turn (iteration) of its event loop and charge nothing. The limit on
- * open calls bounds the number of calls in a turn, and the number of free resets in a turn has
- * the same bound.
+ * A client gains nothing by sending tiny timeouts. Without the resets, the server would end the
+ * calls with these timeouts in the next turn (iteration) of its event loop and charge nothing.
+ * The limit on open calls bounds the number of calls in a turn, and the number of free resets
+ * in a turn has the same bound.
  *
  * The functions read no clock: the caller passes the time. */
 #ifndef RP_SERVER_BOUNDS_EXPIRY_H

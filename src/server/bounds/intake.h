@@ -11,11 +11,11 @@
  *   I2  the server always reads from a connection with reserved room, so that only its peer can
  *       delay the message;
  *   I3  a connection without reserved room usually holds at most UNRESERVED_BYTES (intake.c) of
- *       incomplete messages. No time limit applies to it, since its peer waits for the server.
- *       A connection holds more bytes only if several of its calls send at once. Two
- *       connections that hold more could wait for each other's room for ever. So if a
- *       connection without reserved room holds more for longer than the grace period, the
- *       server closes it;
+ *       incomplete messages. No time limit applies to this connection, since its peer waits for
+ *       the server. A connection holds more than UNRESERVED_BYTES only if several of its calls
+ *       send at once. Two connections with so many bytes could wait for each other's room for
+ *       ever. So if a connection without reserved room holds so many bytes for longer than the
+ *       grace period, the server closes it;
  *   I4  while the budget is short, that is, a connection waits for room, a message with
  *       reserved room must arrive within the grace period (the limit message_grace_ms). In each
  *       window, an eighth of that period, the peer must send at least an eighth of the message;
@@ -31,9 +31,9 @@
 
 /* Zero-initialise it. */
 typedef struct rp_intake {
-    size_t reserved; /* bytes that the budget counts already although they have not arrived */
-    int64_t held_since_ns; /* I3: time since which the connection has waited for room with more
-                              than UNRESERVED_BYTES; 0: it has not */
+    size_t reserved;       /* bytes that have not arrived, but that the budget counts already */
+    int64_t held_since_ns; /* I3: since this time the connection waits for room and holds more
+                              than UNRESERVED_BYTES; 0: it does not */
     rp_pace pace;          /* rule I4 */
     int64_t slow_since_ns; /* I5: beginning of the measurement; 0: no message is incomplete */
     uint64_t slow_arrived; /* bytes that had arrived at slow_since_ns */

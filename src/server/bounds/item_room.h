@@ -26,7 +26,8 @@ typedef struct rp_item_room {
 void rp_item_room_deinit(rp_item_room *room, const rp_allocator *alloc);
 
 /* Reads an item of at most `most_columns` columns and `most_slices` slices into the arrays.
- * Otherwise the function does the same as rp_wire_item_read(). */
+ * Apart from that, the function does the same as rp_wire_item_read() (wire/insert_request.h).
+ */
 RP_NODISCARD rp_status rp_item_room_read(rp_item_room *room, const rp_allocator *alloc,
                                          rp_bytes data, size_t most_columns, size_t most_slices,
                                          rp_wire_item *item, rp_error *err);
@@ -36,7 +37,7 @@ RP_NODISCARD rp_status rp_item_room_keys(rp_item_room *room, const rp_allocator 
                                          size_t count);
 
 /* Shrinks arrays that have grown large, since few messages need large arrays. Must be called
- * after each message. */
+ * after each insert message. */
 void rp_item_room_trim(rp_item_room *room, const rp_allocator *alloc);
 
 #endif

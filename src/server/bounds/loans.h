@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loans let connections exceed the limit of queued bytes, one after another. The limit is that
- * of a side of the budget: bytes that peers send, or bytes that are sent to peers
+/* Loans let connections exceed the limit of queued bytes, one after another. The budget has two
+ * sides, each with its own limit: bytes that peers send, and bytes that are sent to peers
  * (core/queue_budget.h).
  *
  * Peers that stop sending or reading can fill a side for a long time. So a side lends bytes
@@ -11,20 +11,21 @@
  *       make one loan of more than `lent_bytes`. By T4 a loan can also grow beyond its pool;
  *   T2  connections wait in a queue. The next loan of a pool goes to the connection that has
  *       waited longest of those that may use the pool. To compare two waits, each wait is
- *       divided by the time that its loan may take (T3), so a loan that takes a short time
- *       waits a short time. Until the pool has enough bytes for that connection, no other
- *       connection gets a loan from the pool, even if a smaller loan would fit. The pool for
- *       small loans considers only connections that wait for a small loan;
- *   T3  a connection keeps its loan as long as its peer moves the bytes (sends or reads them,
- *       by side) fast enough. The time of a loan begins when the peer has bytes to move, and
- *       has two parts. In the first part the peer need not move any bytes; this part is a 64th
- *       of `longest_ns`, but at least 250 ms. The second part is a 16th of `longest_ns` plus a
- *       second for each MiB of the loan, but at most the rest of `longest_ns`. When some
- *       fraction of the second part has passed, the peer must have moved at least the same
- *       fraction of the bytes. Whatever the pace, a loan may last at most `longest_ns` from
- *       when it was made. A connection that breaks these rules is closed if another connection
- *       waits in the queue for the lent bytes, or waits for its own loan to grow. If no other
- *       connection waits, it may continue;
+ *       divided by the longest time that its loan is allowed to take (T3). So a connection that
+ *       needs a loan for a short time waits a short time. Until the pool has enough bytes for
+ *       that connection, no other connection gets a loan from the pool, even if a smaller loan
+ *       would fit. The pool for small loans considers only connections that wait for a small
+ *       loan;
+ *   T3  a connection keeps its loan as long as its peer moves the bytes fast enough. To move
+ *       means to send on the one side and to read on the other. The time of a loan begins when
+ *       the peer has bytes to move, and has two parts. In the first part the peer need not move
+ *       any bytes; this part is a 64th of `longest_ns`, but at least 250 ms. The second part is
+ *       a 16th of `longest_ns` plus a second for each MiB of the loan, but at most the rest of
+ *       `longest_ns`. When some fraction of the second part has passed, the peer must have
+ *       moved at least the same fraction of the bytes. Whatever the pace, a loan may last at
+ *       most `longest_ns` from when it was made. A connection that breaks these rules is closed
+ *       if another connection waits in the queue for the lent bytes, or waits for its own loan
+ *       to grow. If no other connection waits, it may continue;
  *   T4  one loan at a time may grow beyond its pool, up to `lent_bytes`. It is the loan that
  *       has waited longest to grow. So loans that must grow cannot block each other: the
  *       connection with this loan completes it or is closed by T3, and then the next loan may
@@ -49,7 +50,7 @@
 
 typedef struct rp_loan rp_loan;
 
-/* T1. A small loan can come from either pool. */
+/* The pools of T1. A small loan can come from either pool. */
 typedef enum rp_loan_pool {
     RP_LOAN_ANY,
     RP_LOAN_SMALL,
@@ -80,8 +81,9 @@ typedef struct rp_loans {
     rp_loan_list line RP_GUARDED_BY(lock);    /* the queue of T2 */
     rp_loan_list growing RP_GUARDED_BY(lock); /* loans that wait to grow */
     const rp_loan *past RP_GUARDED_BY(lock);  /* T4: the loan beyond its pool; NULL: none */
-    /* For each pool, the loan that was next when the queue was last searched; NULL: not known.
-     * A loan that has waited less than this one must wait, so most calls need no search. */
+    /* For each pool, the wait that was first in order (T2) when the queue was last searched;
+     * NULL: not known. A connection that has waited less than this one must wait, so most uses
+     * of rp_loan_ask() need no search. */
     const rp_loan *ahead[RP_LOAN_POOLS] RP_GUARDED_BY(lock);
     size_t lent[RP_LOAN_POOLS] RP_GUARDED_BY(lock); /* bytes of the loans of each pool */
 } rp_loans;

@@ -17,9 +17,10 @@
  * arrive in the order in which they were sent. So the server need not refuse connections of a
  * burst while a worker is busy.
  *
- * A connection whose TLS handshake is queued (core/handshakes.h) is not in the list, since it
- * would lose its place before its turn. If its handshake becomes late, because too many newer
- * ones wait in the queue, the connection is in the list.
+ * A connection whose TLS handshake is queued (core/handshakes.h) is not in the list, since a
+ * new connection could take its place before the handshake's turn comes. If the handshake
+ * becomes late, because too many newer handshakes wait in the queue, the connection is in the
+ * list.
  *
  * Invariants:
  *   W1  `count` is the length of the list. `oldest_ns` is the time at which the first entry was
@@ -38,9 +39,10 @@
 enum {
     RP_NEW_PLACES = 64, /* places for newcomers only */
     RP_NEW_CALLS = 8,   /* calls of a newcomer that may be open at once */
-    /* How many more connections than places may be open while old ones are being closed. The
-     * accepting event loop accepts so many in four turns (iterations). So the loops that close
-     * the old connections may be late by four of its turns. */
+    /* How many more connections than places are allowed to be open while old ones are being
+     * closed. The event loop that accepts connections accepts at most this many in four of its
+     * turns (iterations). So the loops that close the old connections can be late by four of
+     * those turns. */
     RP_CHANGING_PLACES = 256,
 };
 
@@ -51,12 +53,13 @@ typedef struct rp_places {
     size_t accepted;        /* places for connections that have had an accepted call */
     size_t all;             /* all places; if they are taken, a newcomer is closed for each new
                                connection */
-    size_t most;            /* `all`, and the connections that are being closed */
+    size_t most;            /* `all`, plus at most RP_CHANGING_PLACES for connections that are
+                               being closed */
     bool is_by_descriptors; /* there are fewer descriptors than the limit `connections` */
 } rp_places;
 
-/* Computes the places. `connections` is the limit of that name. `descriptors` is the number of
- * connections for which the process can have descriptors. */
+/* Computes the places. `connections` is the server's limit `connections`. `descriptors` is the
+ * number of connections for which the process can have descriptors. */
 rp_places rp_places_of(size_t connections, size_t descriptors);
 
 /* The list entry of a newcomer, embedded in rp_connection. */

@@ -80,16 +80,17 @@ void rp_rollout_waits_deinit(rp_rollout_waits *waits);
 void rp_rollout_waits_add(rp_rollout_waits *waits, rp_rollout_wait *wait);
 void rp_rollout_waits_remove(rp_rollout_waits *waits, rp_rollout_wait *wait); /* if it waits */
 
-/* Makes the loop try the calls again that wait for these rollouts. If `rollouts` is NULL, makes
- * it try all waiting calls. Does nothing if no call waits. Any thread may call it. */
+/* Makes the loop retry the calls that wait for these rollouts. If `rollouts` is NULL, makes the
+ * loop retry all waiting calls. Does nothing if no call waits. Any thread may call it. */
 void rp_rollout_waits_wake(rp_rollout_waits *waits, const rp_rollouts *rollouts);
 
 /* Makes sure that the timer is due when reservations or leases of the rollouts expire. Must be
  * called after each operation. */
 void rp_rollout_waits_watch_expiry(rp_rollout_waits *waits, rp_rollouts *rollouts);
 
-/* If reservations or leases of the rollouts have expired, applies RP_ROLLOUT_EXPIRE once. Adds
- * the units of work that this took to the work of the turn, and returns their number. */
+/* If reservations or leases of the rollouts have expired, applies RP_ROLLOUT_EXPIRE once.
+ * Returns the units of work that this took, and also adds them to the work of the turn
+ * (add_work). */
 size_t rp_rollout_waits_expire(rp_rollout_waits *waits, rp_rollouts *rollouts);
 
 #endif

@@ -53,10 +53,10 @@ struct rp_acceptor {
 
 /* Adds a listener for an address. `*out` receives the listener, which the acceptor owns. The
  * caller must add all listeners before rp_acceptor_start(), and at most RP_LISTENERS. The
- * errors are those of rp_listener_open(). */
+ * errors are the same as for rp_listener_open(). */
 RP_NODISCARD rp_status rp_acceptor_listen(rp_acceptor *acceptor, const char *address,
                                           const rp_listener **out, rp_error *err);
-/* Each of these two functions posts to the loop, which then starts or stops accepting. They may
+/* Each of these two functions posts to the loop, which then starts or stops accepting. Both may
  * be called on any thread, each at most once. Stopping closes the listeners: the system refuses
  * peers that connect afterwards. */
 void rp_acceptor_start(rp_acceptor *acceptor, rp_loop *loop,

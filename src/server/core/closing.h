@@ -5,8 +5,8 @@
  * To end a call, the worker withdraws the call's operation from its table, under the table's
  * lock, and frees the call's memory. A connection can have thousands of calls, and many
  * connections can close at once. So a turn ends at most RP_CLOSING_CALLS calls of closed
- * connections. The next turns end the others, in the order in which the connections were
- * closed.
+ * connections. The next turns end the remaining calls, in the order in which the connections
+ * were closed.
  *
  * Until a call of a closed connection has ended, the call's timers and table operations can
  * still invoke its callbacks. The call starts no new draw of samples, since
@@ -50,8 +50,8 @@ void rp_closing_init(rp_closing *closing, rp_loop *loop, void (*on_progress)(rp_
                      void (*on_done)(rp_closed *closed));
 /* Adds a closed connection to the list. The caller must no longer read from the connection or
  * write to it. In three cases, all calls of the connection are ended now instead: the list is
- * empty and this turn may still end that many calls; rp_closing_finish() was called before;
- * there is no memory for the timer. */
+ * empty, and with these calls the turn ends at most RP_CLOSING_CALLS; rp_closing_finish() was
+ * called before; there is no memory for the timer. */
 void rp_closing_add(rp_closing *closing, rp_closed *closed, rp_h2 *h2);
 /* Resets the count `ended`, so that the next turn can end RP_CLOSING_CALLS calls. Must be
  * called at the end of each turn of the loop. */

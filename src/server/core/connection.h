@@ -16,9 +16,9 @@
  *
  * On a plain socket, the server sends nothing before the peer's first bytes show which protocol
  * the peer uses. The worker (worker.h) reads bytes into its buffer. While a large message
- * arrives, it reads directly into the memory of that message. It writes small responses at the
- * end of each turn (iteration) of its event loop. A timer checks whether the peer is too slow
- * (connection_watch.h).
+ * arrives, the worker reads directly into the memory of that message. The worker writes small
+ * responses at the end of each turn (iteration) of its event loop. A timer checks whether the
+ * peer is too slow (connection_watch.h).
  *
  * All functions must be called on the worker's thread. connection_state.h has the invariants.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Applies the budget of queued bytes to a connection: how many bytes of messages and responses
- * may the server hold for it? queue_budget.h has the rules Q1 to Q7. The budget has two sides:
- * bytes that peers send, and bytes that are sent to peers.
+/* Applies the budget of queued bytes to a connection: decides how many bytes of messages and
+ * responses the server is allowed to hold for the connection. queue_budget.h has the rules Q1
+ * to Q7. The budget has two sides: bytes that peers send, and bytes that are sent to peers.
  *
  * If there is no room at all for responses, a new call is refused, unless calls of its kind
  * wait for room (rp_task_kind.waits_for_room). A call that has begun waits if
@@ -18,8 +18,8 @@
 
 enum { RP_HELD_NS = 50000000 }; /* time between two tries of a connection that waits for room */
 
-/* Updates the connection's bytes in the budget (C5 in connection_state.h). Must be called
- * whenever messages or responses, or bytes of them, were added or removed. */
+/* Updates the connection's bytes in the budget (invariant C5 in connection_state.h). Must be
+ * called whenever messages or responses, or bytes of them, were added or removed. */
 void rp_connection_count(rp_connection *connection);
 /* Updates the copies of limits and counts in connection->drawn (drawn.h). Must be called before
  * the start of an operation that can draw items. */
@@ -34,17 +34,18 @@ size_t rp_connection_room(const rp_connection *connection, rp_queue_side side);
  * allowed to be more than rp_connection_room(). If false, records that room on the side is
  * short (rp_queue_mark_short()). */
 bool rp_connection_has_room(rp_connection *connection, rp_queue_side side, size_t bytes);
-/* Returns whether so many response bytes are queued that the caller must refuse a call which
- * cannot wait for room. If true, `*why` receives the reason. */
+/* Returns whether the caller must refuse a call that cannot wait for room: the budget has no
+ * room for responses of the connection, or connection_queued_bytes + message_bytes are queued
+ * for it. If true, `*why` receives the reason. */
 bool rp_connection_is_full(const rp_connection *connection, rp_refusal *why);
 
 /* Returns whether a call may add about `bytes` of responses. `bytes` is 0 for a response made
  * of items that the budget counts already (Q5). If false, the call's on_room is called once
- * there is room. Then the waiting calls without queued responses continue first, one after the
- * other. */
+ * there is room. When there is room, the waiting calls without queued responses continue first,
+ * one after the other. */
 bool rp_connection_may_queue(rp_connection *connection, const rp_call *call, size_t bytes);
 /* Requests that on_room is called once there is room for `bytes`. Used by a call whose draw of
- * items failed for lack of room. By then the draw must have given its bytes back to the budget.
+ * items failed for lack of room. Before, the draw must have given its bytes back to the budget.
  * If there seems to be room already, on_room is called after RP_HELD_NS, since another draw now
  * might fail again. */
 void rp_connection_wait_for_room(rp_connection *connection, size_t bytes);
@@ -56,15 +57,15 @@ bool rp_connection_may_feed(rp_connection *connection);
  * can be drawn against the loan until the caller calls rp_connection_drew(). */
 RP_NODISCARD bool rp_connection_may_draw(rp_connection *connection);
 void rp_connection_drew(rp_connection *connection);
-/* If the connection waits in the queue for such a loan, removes it from the queue. A loan that
- * the connection already has continues. */
+/* If the connection waits in the queue for a loan of rp_connection_may_draw(), removes the
+ * connection from the queue. If the connection already has a loan, the loan continues. */
 void rp_connection_leave_loan_queue(rp_connection *connection);
 /* Adds the work for a response to the work of this turn of the loop (deferral.h). Bytes that
  * the response borrows cost less, since they are written to the socket but not copied. */
 void rp_connection_add_work(rp_connection *connection, const rp_message *response);
-/* Returns whether the connection has a loan on any side. */
+/* Returns whether the connection has a loan on either side. */
 bool rp_connection_has_loan(const rp_connection *connection);
-/* Returns whether the peer sends or reads too slowly to keep the connection's loan on that side
+/* Returns whether the peer sends or reads too slowly to keep the connection's loan on `side`
  * (rule T3 in loans.h). */
 RP_NODISCARD bool rp_connection_is_behind(rp_connection *connection, rp_queue_side side);
 /* Extends the time limits of the connection's loans by `late_ns`, the time for which the

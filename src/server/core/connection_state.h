@@ -3,8 +3,8 @@
  *
  * Invariants:
  *   C1  a connection is in worker->connections exactly while it is not CLOSED;
- *   C2  is_dirty is set exactly while the connection is in worker->dirty. A CLOSED connection
- *       is never dirty;
+ *   C2  is_dirty is set exactly while the connection is in worker->dirty, the list of
+ *       connections to flush at the end of the turn. A CLOSED connection is never dirty;
  *   C3  h2 and drawn are set from the state H2 on, and NULL before;
  *   C4  lease is set in the state LEASE only;
  *   C5  counted_bytes[side] is the number of bytes that the budget of queued bytes counts for
@@ -55,12 +55,13 @@ struct rp_connection {
     rp_worker *worker;
     rp_connection *prev, *next;
     rp_connection *next_dirty;
-    bool is_dirty, ended_writing;
-    bool is_dense;    /* the frames and messages of the last read were small */
-    bool is_unread;   /* the read is delayed: deferral.h */
-    bool is_starved;  /* one of its calls waits for room for responses */
-    bool is_draining; /* the first GOAWAY has been sent, the final one has not */
-    bool is_accepted; /* the connection has had an accepted call (V5) */
+    bool is_dirty, ended_writing; /* C2; the link is broken, so nothing more is written */
+    bool is_dense;                /* the frames and messages of the last read were small */
+    bool is_unread;               /* the read is delayed: deferral.h */
+    bool is_starved;              /* one of its calls waits for room for responses */
+    bool is_draining;             /* the first GOAWAY has been sent, the final one has not */
+    bool is_accepted; /* the connection has had a call that its credentials allow (V5 in
+                         server_state.h) */
     rp_connection_state state;
     rp_link link;
     rp_h2 *h2;
@@ -74,28 +75,33 @@ struct rp_connection {
     rp_newcomer newcomer; /* invariant C6 */
     rp_closed closed;
     rp_abuse abuse;
-    rp_expiries expiries;     /* resets of expired calls, which do not count as abuse */
+    rp_expiries expiries;     /* resets of calls past their deadlines, which do not count as
+                                 abuse */
     uint64_t charged_records; /* how many of link.idle_records have been charged to `abuse` */
-    rp_client client;         /* the data that the page /v1/clients shows */
+    rp_client client;         /* what the page /v1/clients shows of the connection */
     rp_gate_memo memo;
     char peer[RP_PEER_BYTES];
     char certificate[RP_AUTH_MAX_NAME_BYTES + 1];
-    size_t parked_bytes;      /* bytes of waiting inserts, with chunks that no table holds */
+    size_t parked_bytes;      /* bytes that its waiting calls hold outside the tables ("parked":
+                                 pinned.h) */
     int64_t blocked_since_ns; /* time since which the socket is full; 0: not blocked */
-    size_t pinned_bytes;      /* bytes of chunks that its streams keep and no table holds */
+    size_t pinned_bytes;      /* bytes of chunks that its insert streams keep and that no table
+                                 holds */
     size_t making_bytes;      /* bytes of responses that are being made */
     size_t makers;            /* calls whose response is being made */
     size_t wanted_bytes; /* if is_starved: the fewest bytes of room for which one of its calls
                             waits */
     int64_t fed_from_ns; /* calls that wait for room do not continue before this time */
     size_t counted_bytes[RP_QUEUE_SIDES];
-    rp_drawn *drawn;   /* counts the items drawn for its calls */
-    int64_t opened_ns; /* time of opening, plus the time its TLS handshake was queued */
-    int64_t heard_ns;  /* time of the last read of bytes */
-    int64_t moved_ns;  /* time at which response bytes were last written, or none were queued */
-    uint64_t left_then;       /* value of rp_h2_left_bytes() at moved_ns */
-    rp_pace reading;          /* measures how fast the peer reads responses */
-    int64_t pinged_ns;        /* time of a ping that has no response yet; 0: none */
+    rp_drawn *drawn;    /* counts the items drawn for its calls */
+    int64_t opened_ns;  /* time of opening, plus the time for which its TLS handshake was
+                           queued */
+    int64_t heard_ns;   /* time of the last read of bytes */
+    int64_t moved_ns;   /* time at which response bytes were last written, or at which last none
+                           were queued */
+    uint64_t left_then; /* value of rp_h2_left_bytes() at moved_ns */
+    rp_pace reading;    /* measures how fast the peer reads responses */
+    int64_t pinged_ns;  /* time of a ping that has no response yet; 0: none */
     int64_t headers_since_ns; /* time since which settings or headers are incomplete; 0: they
                                  are not */
     rp_intake intake;         /* its incomplete messages */

@@ -7,7 +7,10 @@
 
 #include "server/core/connection_state.h"
 
-enum { RP_CHECK_NS = 1000000000 }; /* time between checks while rp_connection_takes_time() */
+enum {
+    RP_CHECK_NS = 1000000000
+}; /* time between checks while rp_connection_takes_time() is
+      true */
 
 static inline int64_t rp_ms(int64_t milliseconds)
 {
@@ -34,13 +37,13 @@ rp_connection_verdict rp_connection_check(rp_connection *connection, int64_t now
  * (queue_budget.h) has no room for the connection's messages. */
 bool rp_connection_may_read(const rp_connection *connection);
 /* Returns whether the connection waits for room in the budget, or has a loan, which is room
- * beyond the budget's limit (Q7 in queue_budget.h). rp_connection_check() is called more often
- * for such a connection. */
+ * beyond the budget's limit (Q7 in queue_budget.h). If true, rp_connection_check() must be
+ * called more often for this connection. */
 bool rp_connection_is_held_up(const rp_connection *connection);
-/* Returns whether the connection must be checked every RP_CHECK_NS at least. This is so while
- * the server waits until the peer sends the rest of a message or of headers, or reads
- * responses. It is also so while the connection is held up. `is_blocked` says that the socket's
- * buffer was full at the last write. */
+/* Returns whether the connection must be checked every RP_CHECK_NS at least. There are two
+ * reasons: the server waits until the peer sends the rest of a message or of headers, or reads
+ * responses; or rp_connection_is_held_up() is true. `is_blocked` says that the socket's buffer
+ * was full at the last write. */
 bool rp_connection_takes_time(const rp_connection *connection, bool is_blocked);
 
 #endif

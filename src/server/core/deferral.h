@@ -16,17 +16,17 @@
  * turn continues at least one deferred call.
  *
  * A small call, whose request has at most 4096 bytes, does not wait for the deferred calls of
- * other connections. If its own connection has none, it may begin until the turn has done twice
- * RP_TURN_WORK units, so a large call in the same turn does not defer it. While a deferred call
- * of a connection continues, this rule does not hold for the connection: its small messages are
+ * other connections. If its own connection has no deferred calls, a small call may begin until
+ * the turn has done twice RP_TURN_WORK units, so a large call in the same turn does not defer
+ * it. While a deferred call of a connection continues, the small calls of this connection are
  * treated as large ones.
  *
  * A message that waits after it was read must be copied. To avoid the copy, reads are delayed:
  * once a turn has done almost RP_TURN_WORK units, a connection with more than 16 KiB to read
  * enters a queue, and its bytes stay in the socket. While the queue is not empty, every other
- * connection with so many bytes enters it too. The next turns read from these connections in
- * the order of the queue, after the deferred calls. Every turn reads from at least one of the
- * connections in the queue, even if calls are still deferred.
+ * connection with more than 16 KiB to read also enters the queue. The next turns read from
+ * these connections in the order of the queue, after the deferred calls. Every turn reads from
+ * at least one of the connections in the queue, even if calls are still deferred.
  *
  * The HTTP/2 session keeps the messages of deferred calls (rp_h2_handler.may_deliver). So these
  * messages count as queued bytes (queue_budget.h), and stay in order.
@@ -48,7 +48,7 @@
 enum {
     RP_TURN_WORK = 64 << 10, /* units of one turn; small calls may add as many again */
     RP_TURN_SHARE = 8 << 10, /* units that a deferred stream may add when it continues */
-    RP_TURN_VISITS = 16,     /* calls that visit every table, at most in one turn */
+    RP_TURN_VISITS = 16,     /* the most calls in one turn that visit every table */
     RP_UNIT_BYTES = 256,     /* bytes of a message that count as one unit */
 };
 
@@ -67,8 +67,8 @@ void rp_defer_add_work(rp_worker *worker, size_t units);
 void rp_defer_begin_message(rp_worker *worker, size_t size);
 void rp_defer_end_message(rp_worker *worker);
 
-/* Returns true if the connection may be read now. If false, the read is delayed: this turn or
- * one of the next calls the function `read` of rp_defer_init(). */
+/* Returns true if the connection may be read now. If false, the read is delayed: the function
+ * `read` of rp_defer_init() is called later in this turn, or in one of the next turns. */
 RP_NODISCARD bool rp_defer_may_read(rp_connection *connection);
 
 /* rp_defer_forget() cancels the deferral of a task. rp_defer_forget_all() cancels the deferrals
@@ -76,9 +76,9 @@ RP_NODISCARD bool rp_defer_may_read(rp_connection *connection);
 void rp_defer_forget(rp_task *task);
 void rp_defer_forget_all(rp_connection *connection);
 
-/* Makes an empty response for a call that visits every table, and adds the work of that visit.
- * The response cannot grow beyond the room that the connection has now (connection_room.h). If
- * there is no memory, ends the call and returns NULL. */
+/* Makes an empty response for a call that visits every table, and adds the work of visiting the
+ * tables. The response cannot grow beyond the room that the connection has now
+ * (connection_room.h). If there is no memory, ends the call and returns NULL. */
 rp_message *rp_defer_reply(rp_task *task);
 /* Sends a response of rp_defer_reply() and ends the call. If the connection has too little room
  * for the response, ends the call with RP_NO_RESOURCE instead. */

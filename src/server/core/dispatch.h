@@ -8,7 +8,7 @@
 
 #include "server/core/acceptor.h"
 
-/* The handler of rp_server.acceptor. It runs on the first worker's loop. */
+/* The handler of rp_server.acceptor. Its functions run on the first worker's loop. */
 extern const rp_acceptor_handler rp_dispatch_handler;
 
 #endif

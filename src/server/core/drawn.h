@@ -3,8 +3,9 @@
  * sampled from tables and have not put into a response yet. These bytes are part of the budget
  * of queued bytes (queue_budget.h, rules Q4 and Q7).
  *
- * A table operation can draw items on any thread, and can outlive the connection. So rp_drawn
- * is an object of its own, with a refcount. Only the worker's thread changes the refcount.
+ * A table operation can draw items on any thread, and can outlive the connection. So an
+ * rp_drawn is allocated separately and has a refcount. Only the worker's thread changes the
+ * refcount.
  *
  * Invariants:
  *   D1  while no call of rp_drawn_take(), rp_drawn_give() or rp_drawn_untake() is in progress,
@@ -24,8 +25,8 @@ typedef struct rp_drawn {
     rp_queue_budget *budget;
     size_t refs;         /* used by the worker's thread only */
     atomic_size_t bytes; /* bytes of the drawn items */
-    /* Copies of values of the worker, which other threads read. rp_connection_update_drawn()
-     * updates them. */
+    /* Copies of values that only the worker's thread may use. Other threads read the copies.
+     * rp_connection_update_drawn() updates them. */
     atomic_size_t counted; /* the connection's other bytes on the side RP_QUEUE_OUT */
     /* X (queue_budget.h), the limit of that side, and the server's limit
      * connection_queued_bytes. */
@@ -40,8 +41,9 @@ rp_drawn *rp_drawn_new(const rp_allocator *alloc, rp_queue_budget *budget);
 rp_drawn *rp_drawn_ref(rp_drawn *drawn);
 void rp_drawn_unref(rp_drawn *drawn); /* NULL is fine */
 
-/* As rp_draw_room.take (table/op.h), for a call whose own drawn items have `mine` bytes. These
- * do not count towards connection_queued_bytes (Q4). Any thread may call it. */
+/* As rp_draw_room.take (table/op.h), for a call whose own drawn items have `mine` bytes. The
+ * call's own bytes do not count towards connection_queued_bytes (Q4). Any thread may call it.
+ */
 size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most);
 /* As rp_draw_room.left, with `mine` as in rp_drawn_take(). Any thread may call it. */
 size_t rp_drawn_left(const rp_drawn *drawn, size_t mine);

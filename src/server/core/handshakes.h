@@ -2,10 +2,11 @@
 /* The queues of the TLS handshakes of a worker, which bound the time that each turn (iteration)
  * of its event loop spends on handshakes.
  *
- * A step of a handshake handles the bytes that the client has sent. It can take milliseconds of
- * arithmetic, while a client's hello costs the client nothing. So a turn of the loop makes at
- * most RP_TURN_HANDSHAKES steps and then serves open connections. Further handshakes are
- * queued. The time in a queue does not count towards the limit handshake_ms.
+ * A step of a handshake handles the bytes that the client has sent. A step can take
+ * milliseconds of arithmetic, while the hello that causes it costs the client nothing. So a
+ * turn of the loop makes at most RP_TURN_HANDSHAKES steps and then serves open connections.
+ * Further handshakes are queued. The time in a queue does not count towards the limit
+ * handshake_ms.
  *
  * There are RP_HANDSHAKE_QUEUES queues. The hash of the client's address selects the queue of a
  * handshake. The hash must be keyed (rp_gate_peer()), so that a client cannot choose the
@@ -15,15 +16,16 @@
  *
  * In a queue, a handshake that waits for its second step goes before new ones. For later steps
  * it waits like a new one, so that a client that sends its bytes in many pieces does not delay
- * others. Otherwise the order is that of arrival. If a queue has more than RP_PROMPT_HANDSHAKES
- * handshakes, the oldest become late. Late handshakes are served only when no other handshake
- * is in the queue, the youngest first. The server is allowed to close their connections to make
- * places for new ones. So a client that keeps thousands of hellos queued delays a new client of
- * its own address by at most RP_PROMPT_HANDSHAKES steps. A handshake that is not late is called
- * prompt. If many queues are in use, fewer handshakes of each queue stay prompt, so that
- * waiting handshakes do not take all places for connections (newcomers.h). The server closes a
- * handshake that has been late for RP_LATE_NS. Its client can then try again as one of the
- * newest, instead of waiting until a flood of handshakes ends.
+ * others. Apart from that, handshakes are served in the order of their arrival. If a queue has
+ * more than RP_PROMPT_HANDSHAKES handshakes, the oldest become late. Late handshakes are served
+ * only when no other handshake is in the queue, the youngest first. The server is allowed to
+ * close their connections to make places for new ones. So a client that keeps thousands of
+ * hellos queued delays a new client of its own address by at most RP_PROMPT_HANDSHAKES steps. A
+ * handshake that is not late is called prompt. If many queues are in use, fewer handshakes of
+ * each queue stay prompt, so that waiting handshakes do not take all places for connections
+ * (newcomers.h). The server closes a handshake that has been late for RP_LATE_NS. Its client
+ * can then connect again, so that its handshake is one of the newest. Otherwise the client
+ * would wait until a flood of handshakes ends.
  *
  * The queues allocate no memory: the handshakes hold the links of the lists. Each function
  * takes constant time, plus some time for each handshake that becomes late or whose peer has
@@ -37,10 +39,11 @@
  *       `busy` is their number;
  *   H4  `prompt` is the number of handshakes in a queue that are not late. After a handshake
  *       was added to the queue, `prompt` is 1, or at most the lesser of RP_PROMPT_HANDSHAKES
- *       and places / 8 / busy. So all queues together have prompt handshakes for less than 4/5
- *       of the places, or one for each queue. To prove this, number the queues in use in the
- *       order of their last additions. When a handshake was last added to the n-th queue, at
- *       least n queues were in use. So the sum is at most places / 8 * (1 + 1/2 + ... + 1/256).
+ *       and places / 8 / busy. So all queues together have fewer prompt handshakes than 4/5 of
+ *       the places, or one for each queue. Proof: number the queues in use in the order of
+ *       their last additions. When a handshake was last added to the n-th queue, at least n
+ *       queues were in use, so this queue has at most places / 8 / n prompt handshakes. The sum
+ *       is at most places / 8 * (1 + 1/2 + ... + 1/256).
  *
  * All functions must be called on the worker's thread. */
 #ifndef RP_SERVER_CORE_HANDSHAKES_H

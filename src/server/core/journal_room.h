@@ -7,12 +7,13 @@
  * ends while it waits, by its deadline for example, changes nothing. The waiting message stays
  * in the HTTP/2 session, where it counts as queued bytes. All waiting messages together may
  * hold a quarter of the limit on queued messages (RP_QUEUE_IN, queue_budget.h), and each event
- * loop has an equal part of that quarter. A loop without a waiting message can keep one of any
- * size. A call whose message cannot be kept is refused with RP_UNAVAILABLE.
+ * loop has an equal part of that quarter. But a loop that keeps no waiting message can keep one
+ * message of any size. If the message of a call cannot be kept, the call is refused with
+ * RP_UNAVAILABLE.
  *
  * A waiting call is resumed when the backlog has become shorter. rp_server.room counts how
- * often that has happened. Each wait is an rp_safe_wait (safety.h) for the next value of this
- * count.
+ * often the backlog has become shorter. Each wait is an rp_safe_wait (safety.h) for the next
+ * value of this count.
  *
  * Invariants:
  *   R1  task->waits_for_journal is set exactly while the task waits. While it waits,

@@ -7,9 +7,10 @@
  * then inserts larger items, these do not fit into the gaps. So the guard has a thread that
  * measures the resident memory. When the resident memory comes near the bound, the thread
  * trims: it returns empty pages to the system. Memory that cannot be returned counts as lost in
- * the store's budget. So inserts evict, wait or fail, by the store's policy, until the items
- * between the gaps have been removed. With the policy `evict`, inserts into small tables wait,
- * and the thread evicts items of the largest table (rp_store_relieve()).
+ * the store's budget. So inserts evict items, wait or fail, depending on the store's policy,
+ * until the items between the gaps have been removed. With the policy `evict`, inserts into
+ * small tables wait, and the guard's thread evicts items of the largest table
+ * (rp_store_relieve()).
  *
  * Let L be the most bytes that tables may have in memory, U the bytes that they have now, and B
  * the bytes that the server may have beside its tables. The bound is L + B. The guard sets lost
@@ -20,9 +21,9 @@
  * embedding program would count as lost. The option rp_server_options.owns_process, which
  * `reprise serve` sets, enables the guard.
  *
- * A checkpoint that is being written keeps the items that are removed meanwhile, and copies of
- * what changes. So while a checkpoint is written, B includes the bytes removed since the
- * checkpoint began, and an upper bound on the copies.
+ * A checkpoint that is being written keeps the items that are removed from the tables until it
+ * is complete, and copies of what changes. So while a checkpoint is written, B includes the
+ * bytes removed since the checkpoint began, and an upper bound on the copies.
  *
  * The guard does not measure the free pages of the shared arena, which cannot be returned
  * (util/shared_arena.h).
@@ -40,7 +41,7 @@
 #include "util/mutex.h"
 #include "util/shared_arena.h"
 
-/* A measurement. */
+/* A measurement. L, U and B are defined at the top of this file. */
 typedef struct rp_memory_look {
     uint64_t resident; /* resident bytes of the process */
     uint64_t limit;    /* L: the limit of the tables in bytes, >= 1 */
@@ -51,8 +52,8 @@ typedef struct rp_memory_look {
 /* Results of earlier measurements and trims. Zero-initialise it. */
 typedef struct rp_memory_past {
     int64_t trimmed_ns; /* time of the last trim; 0: never */
-    int64_t paid_ns;    /* until then, the trims so far take more than a twentieth of the time
-                           since they began */
+    int64_t paid_ns;    /* until this time, the trims so far take more than a twentieth of the
+                           time since the first of them */
     uint64_t excess;    /* the least excess that was measured since the last trim */
     uint64_t lost;      /* the last result of rp_memory_decide_lost() */
 } rp_memory_past;
@@ -62,9 +63,10 @@ typedef struct rp_memory_past {
 uint64_t rp_memory_excess(const rp_memory_look *now);
 
 /* Returns whether to trim. It is true only if the bound is near and there is an excess. After
- * the first trim, the excess must also have grown much since the last trim, or have changed
- * while some time has passed. A trim holds the allocator's locks, so trims take at most a
- * twentieth of the time. They are allowed to exceed this share by a quarter of a second. */
+ * the first trim, one of two further conditions must hold: the excess has grown by more than a
+ * 64th of L since the last trim; or the excess has changed, and the last trim was at least a
+ * second ago. A trim holds the allocator's locks. So trims take at most a twentieth of the
+ * time, plus a quarter of a second. */
 bool rp_memory_wants_trim(const rp_memory_past *past, const rp_memory_look *now,
                           int64_t now_ns);
 

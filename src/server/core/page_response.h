@@ -8,9 +8,10 @@
 #include "server/http/page.h"
 
 /* Responds to a plain HTTP request of a connection. The worker responds to most requests at
- * once. It passes a request that takes long to another thread (http/page_maker.h) when the body
- * has arrived, serves other calls meanwhile, and responds when that thread has finished. `path`
- * and `authorization` are the members of `head` with these names, as C strings. */
+ * once. If a request takes long, the worker passes it to another thread (http/page_maker.h) as
+ * soon as the request's body has arrived. The worker responds when the other thread has
+ * finished, and serves other calls until then. `path` and `authorization` are the members of
+ * `head` with these names, as C strings. */
 void rp_page_respond(rp_connection *connection, rp_call *call, const rp_request_head *head,
                      const char *path, const char *authorization);
 

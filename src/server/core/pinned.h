@@ -37,16 +37,17 @@ void rp_pinned_keep(rp_worker *worker, size_t change);
 /* Returns the sum of pinned and parked bytes over all connections. Any thread may call it. */
 size_t rp_pinned_sum(const rp_server *server);
 
-/* Returns true if the connection must not add to the sum (P1, P2). */
+/* Returns true if the connection `c` must not add to the sum (P1, P2). */
 bool rp_pinned_is_full(const rp_connection *c);
-/* Returns true if the connection's streams with waiting inserts must be paused (P3). */
+/* Returns true if the streams of the connection `c` that have waiting inserts must be paused
+ * (P3). */
 bool rp_pinned_is_short(const rp_connection *c);
 
 /* Refuses a call because of P2. */
 void rp_pinned_refuse(rp_task *task);
 
-/* Sets `*counted`, the pinned bytes counted for a call, to `bytes`. If this exceeds a limit,
- * refuses the call and returns true. */
+/* Sets `*counted`, the pinned bytes counted for the call of `task`, to `bytes`. If the pinned
+ * bytes then exceed a limit, refuses the call and returns true. */
 bool rp_pinned_set(rp_task *task, size_t *counted, size_t bytes);
 
 void rp_pinned_init(rp_worker *worker);

@@ -9,10 +9,10 @@
  *     samples, without the data of the samples;
  *   - drawn items: items that calls have sampled from tables and have not put into a response
  *     yet.
- * Each worker counts on its own thread. It publishes its changes to the shared count whenever
- * they exceed PUBLISH_BYTES, and at the end of each turn (iteration) of its event loop. So a
- * small message costs no access to a shared atomic. The thread that draws an item counts it
- * before the draw (drawn.h).
+ * Each worker counts on its own thread. It adds its changes to the shared count (publishes
+ * them) whenever they exceed PUBLISH_BYTES, and at the end of each turn (iteration) of its
+ * event loop. So a small message costs no access to a shared atomic. The thread that draws an
+ * item counts it before the draw (drawn.h).
  *
  * The budget has two sides: bytes that peers send, and bytes that are sent to peers. Each side
  * may use half of the limit queued_bytes. The sides are separate because a message can wait for
@@ -47,12 +47,13 @@
  *           incomplete message, and its paused calls hold no more bytes of messages than before
  *           the loan; or
  *         - for one item that one of its calls draws. It gets the loan when its peer has read
- *           all earlier responses. The loan ends when the peer has read the response with that
- *           item.
+ *           all responses sent before. The loan ends when the peer has read the response with
+ *           that item.
  * Let M be message_bytes, I the size of the largest item and R that of the largest response. By
- * Q1 the count of a side exceeds X by less than M or I. By Q7 the loans of a side are at most
- * 17/8 M, or 9/8 M + I for items. So the count stays below L + M + I + 3 1/4 * M + max(M, I) +
- * C * 3 * FLOOR_BYTES + (number of event loops) * (R + PUBLISH_BYTES).
+ * Q1 the count of a side exceeds X by less than M (bytes that peers send) or I (bytes that are
+ * sent). By Q7 the loans of a side are at most 17/8 M, or 9/8 M + I for items. So the count
+ * stays below L + M + I + 3 1/4 * M + max(M, I) + C * 3 * FLOOR_BYTES +
+ * (number of event loops) * (R + PUBLISH_BYTES).
  *
  * The names in capitals are constants: FLOOR_BYTES is RP_QUEUE_FLOOR_BYTES, PUBLISH_BYTES is in
  * queue_budget.c and ARRIVING_BYTES in connection_room.c. connection_room.h applies these rules
@@ -80,7 +81,7 @@ typedef enum rp_queue_side {
 /* The count over all workers. */
 typedef struct rp_queue_budget {
     const atomic_size_t *connection_count; /* C in the rules */
-    rp_counter *drawn_counter; /* a metric shared by all threads: bytes of drawn items */
+    rp_counter *drawn_counter; /* a metric that all threads update: bytes of drawn items */
     atomic_size_t published[RP_QUEUE_SIDES];
     atomic_size_t drawn_bytes;                    /* bytes of drawn items */
     atomic_int_fast64_t short_ns[RP_QUEUE_SIDES]; /* time of the last shortage; 0: never */
@@ -112,16 +113,17 @@ size_t rp_queue_bytes(const rp_queue_part *part, rp_queue_side side);
 size_t rp_queue_published_side(const rp_queue_budget *budget, rp_queue_side side);
 size_t rp_queue_published(const rp_queue_budget *budget);
 
-/* Both functions return how many bytes a connection may add to a side by Q1 to Q3. `own` is
- * what the connection has on that side, `all` is the count of the side, and `limit` is X.
- * rp_queue_room_for_one() is for one message or item, which may exceed the limit (Q1). */
+/* Both functions return how many bytes a connection may add to a side by Q1 to Q3. `own` is the
+ * number of bytes that the budget counts for the connection on that side, `all` is the count of
+ * the side, and `limit` is X. rp_queue_room_for_one() is for one message or item, which may
+ * exceed the limit (Q1). */
 size_t rp_queue_room(const rp_queue_budget *budget, size_t limit, size_t all, size_t own);
 size_t rp_queue_room_for_one(const rp_queue_budget *budget, size_t limit, size_t all,
                              size_t own);
 
 /* rp_queue_mark_short() records that a connection found less room on a side than it needs.
- * rp_queue_is_short() returns whether that has happened within the last second. A connection
- * that waits for room tries again 20 times a second. */
+ * rp_queue_is_short() returns whether any connection has found too little room within the last
+ * second. A connection that waits for room tries again 20 times a second. */
 void rp_queue_mark_short(rp_queue_budget *budget, rp_queue_side side, int64_t now_ns);
 bool rp_queue_is_short(const rp_queue_budget *budget, rp_queue_side side, int64_t now_ns);
 

@@ -9,8 +9,8 @@
  * longer. To tell these peers apart, every fourth pause is only half as long. A peer that
  * streams sends about half as many messages during a half pause. A peer that waits sends the
  * same number, however long the pause is. If nearly as many messages arrive in half pauses as
- * in full ones, the pauses become shorter, and at last the server makes none. It tries pauses
- * again later, after longer and longer times.
+ * in full ones, the pauses become shorter, and at last the server makes no pauses. It tries
+ * pauses again later, each time after a longer time.
  *
  * Invariants:
  *   G1  full + half < VERDICT between calls: after VERDICT pauses, half and full ones are
@@ -35,7 +35,7 @@ typedef struct rp_turn_reads {
                     messages waits for the response to each of them */
 } rp_turn_reads;
 
-/* Zero-initialise it. */
+/* The state of the moderation of one connection. Zero-initialise it. */
 typedef struct rp_read_moderation {
     int64_t last_ns;                       /* time at which messages were last read */
     int64_t others_ns;                     /* time at which `others` was last set in a turn */
@@ -44,13 +44,13 @@ typedef struct rp_read_moderation {
     uint32_t rest_ns;                      /* length of a full pause; 0: not set */
     uint32_t longest_ns;                   /* bound of rest_ns */
     uint32_t skip;    /* turns that remain without a pause before pauses are tried again */
-    uint32_t backoff; /* value from which `skip` last started */
+    uint32_t backoff; /* value to which `skip` was last set, and from which it counts down */
     uint8_t rested;   /* kind of the pause before this turn: 0 none, 1 full, 2 half */
 } rp_read_moderation;
 
-/* Records the reads of a turn, and returns for how many nanoseconds to pause reading; 0: no
- * pause. Must be called at the end of each turn that read a message of the connection. */
-int64_t rp_read_moderation_judge(rp_read_moderation *gathering, const rp_turn_reads *turn,
+/* Records `turn`, the reads of a turn, and returns for how many nanoseconds to pause reading;
+ * 0: no pause. Must be called at the end of each turn that read a message of the connection. */
+int64_t rp_read_moderation_judge(rp_read_moderation *moderation, const rp_turn_reads *turn,
                                  int64_t now_ns);
 
 #endif

@@ -22,10 +22,11 @@
 #include "net/loop.h"
 #include "reprise/durable.h"
 
-/* The journal of a server, and how far it has come. */
+/* The journal of a server, and the LSN up to which the journal's records are safe. */
 typedef struct rp_safety {
     rp_durable *durable;       /* borrowed; NULL: the server has no journal */
-    atomic_uint_fast64_t safe; /* LSNs up to here are safe; UINT64_MAX without a journal */
+    atomic_uint_fast64_t safe; /* all LSNs up to this one are safe; UINT64_MAX without a
+                                  journal */
     bool is_listening;
 } rp_safety;
 

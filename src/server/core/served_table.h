@@ -23,7 +23,7 @@ typedef struct rp_served_table {
     rp_allocator alloc;
     rp_table *table; /* owns a reference */
     rp_table_metrics *metrics;
-    atomic_size_t pending_inserts; /* items of all streams that wait to be inserted */
+    atomic_size_t pending_inserts; /* items that wait to be inserted, of all streams */
     atomic_size_t max_pending;     /* insert streams pause when pending_inserts reaches this */
     atomic_size_t sample_bytes;    /* average size of recent samples; 0: not known */
     size_t name_size;
@@ -31,8 +31,8 @@ typedef struct rp_served_table {
 } rp_served_table;
 
 /* Finds the table named `name`. Returns a reference, or NULL with `*err` filled in
- * (RP_NOT_FOUND, RP_NO_RESOURCE). Any thread may call it. It takes the server's lock, so a
- * stream should keep the result and not call it for each message. */
+ * (RP_NOT_FOUND, RP_NO_RESOURCE). Any thread may call it. The function takes the server's lock,
+ * so a stream should keep the result instead of calling the function for each message. */
 rp_served_table *rp_served_table_find(rp_server *server, rp_string name, rp_error *err);
 rp_served_table *rp_served_table_ref(rp_served_table *served);
 void rp_served_table_unref(rp_served_table *served); /* NULL is fine */
@@ -56,8 +56,8 @@ static inline bool rp_served_table_is_dropped(const rp_served_table *served)
 /* Updates max_pending. Must be called after the table was altered. */
 void rp_served_table_altered(rp_served_table *served);
 
-/* Removes the entries of dropped tables named `name`. If no table has that name now, also
- * removes the metrics of the name. Must be called after the table was dropped. */
+/* Removes the entries of dropped tables named `name` from server->served. If no table has the
+ * name `name` now, also removes its metrics. Must be called after the table was dropped. */
 void rp_served_table_forget(rp_server *server, const char *name);
 /* Removes all entries. No stream may exist when it is called. */
 void rp_served_table_forget_all(rp_server *server);

@@ -7,8 +7,8 @@
 #include "server/core/server_state.h"
 
 /* Makes a server without starting it: sets up everything that needs no thread and no
- * descriptor, and zeroes the workers. Parameters and errors are those of rp_server_start().
- * rp_server_free() frees the server. */
+ * descriptor, and zeroes the workers. Parameters and errors are the same as for
+ * rp_server_start(). rp_server_free() frees the server. */
 RP_NODISCARD rp_status rp_server_new(rp_store *store, const rp_server_options *options,
                                      rp_server **out, rp_error *err);
 

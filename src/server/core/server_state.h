@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a server and of its workers, shared by the units of core/ and rpc/.
  *
- * The units of core/, each of which includes only those above it:
+ * A unit is a header with its .c file. Each unit of core/ includes only units above it in this
+ * list:
  *
  *   read_moderation, queue_budget, drawn, safety, closing, handshakes, acceptor, memory_guard,
- *   checkpoint_queue   units that use neither the server's fields nor a connection
+ *   checkpoint_queue   units that use neither the fields of rp_server nor a connection
  *   server_state       this header: the structs, and access to fields that the server's lock
  *                      guards
  *   connection_state   the struct of a connection, its count of refusals, and whether it has
@@ -143,25 +144,26 @@ struct rp_worker {
     rp_server_limits limits; /* copy of server->limits: rp_worker_update_limits() */
     rp_message_pool replies;
     rp_safe_waits safe_waits;
-    rp_safe_waits room_waits; /* calls that wait until the journal's backlog is shorter:
+    rp_safe_waits room_waits; /* waits of calls until the journal's backlog is shorter:
                                  journal_room.h */
     size_t room_bytes;        /* bytes of the messages of these calls */
     uint8_t *read_buffer;
     rp_connection *connections; /* all connections that are not in the state CLOSED */
     rp_connection *dirty;       /* connections to flush at the end of this turn */
     rp_insert_batch *idle_batches;
-    rp_sample_fetch *idle_fetches[2]; /* small ones, large ones */
+    rp_sample_fetch *idle_fetches[2]; /* the small fetches, the large fetches */
     size_t idle_batch_count, idle_fetch_count[2], open_count;
     rp_item_room item_room;
     rp_insert_batch *open[RP_OPEN_BATCHES]; /* open_count batches, all of the task `batching` */
     rp_task *batching; /* the task whose batches are open, that is, not started; or NULL */
     rp_connection *deferring, *deferring_last; /* connections with deferred calls: deferral.h */
     rp_connection *unread, *unread_last; /* connections that wait to be read: deferral.h */
+    /* The functions passed to rp_defer_init() (deferral.h). */
     void (*read)(rp_connection *connection), (*write)(rp_connection *connection);
     rp_timer deferral;
     size_t work; /* units of work in this turn: deferral.h */
-    /* The deferred task that continues now, or NULL. It is allowed to add work until `work`
-     * reaches turn_end, and is deferred again if more work remains. */
+    /* The deferred task that continues now, or NULL. The task is allowed to add work until
+     * `work` reaches turn_end. If more of its work remains, it is deferred again. */
     rp_task *turn_of;
     size_t turn_end;
     rp_connection *continued; /* the connection of the deferred task that continues now */
@@ -174,7 +176,7 @@ struct rp_worker {
     size_t readers, readers_before;
     rp_queue_part queue; /* the worker's part of the budget of queued bytes */
     size_t outstanding;  /* invariant V4 */
-    rp_post stop, drain, new_limits, dropped;
+    rp_post stop, drain, new_limits, dropped; /* worker.h */
     /* Whether the posts `new_limits` and `dropped` are in the loop's queue. */
     atomic_bool limits_posted, dropped_posted;
     rp_post check_pinned; /* this field and the next four: pinned.h */

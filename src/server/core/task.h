@@ -22,9 +22,10 @@
 #include "server/core/connection_state.h"
 
 typedef struct rp_task_kind {
-    size_t bytes;        /* size of the method's struct, which begins with rp_task */
-    bool waits_for_room; /* false: calls without room for their responses are refused */
-    bool logs;           /* its message is a change that the journal logs: journal_room.h */
+    size_t bytes;             /* size of the method's struct, which begins with rp_task */
+    bool waits_for_room;      /* false: calls without room for their responses are refused */
+    bool logs;                /* its message asks for a change that the journal logs:
+                                 journal_room.h */
     bool works_while_loading; /* its calls work while the store is being loaded */
     bool is_moderated;        /* its clients do not wait for each response: read_moderation.h */
     void (*on_open)(rp_task *task); /* every callback but on_message may be NULL */
@@ -33,7 +34,8 @@ typedef struct rp_task_kind {
                                                 arrived */
     void (*on_turn)(rp_task *task);          /* the deferred task continues: deferral.h */
     void (*on_room)(rp_task *task);          /* there is room for responses again */
-    void (*on_flush)(rp_task *task);         /* at the end of a turn with rp_task_touch() */
+    void (*on_flush)(rp_task *task);         /* called at the end of a turn in which
+                                                rp_task_touch() was called */
     void (*on_flush_batches)(rp_task *task); /* starts the task's open batches: K4 */
     void (*on_dropped)(rp_task *task);       /* releases references to dropped tables */
     size_t (*on_pinned)(rp_task *task); /* updates the connection's pinned and parked bytes, and
@@ -67,7 +69,7 @@ struct rp_task {
     int64_t expiry_ns; /* from then on the client may reset the call because of its deadline:
                           expiry.h */
     rp_safe_wait safe; /* the wait until the task's change is safe */
-    rp_message *held;  /* the response to send after that wait, or NULL */
+    rp_message *held;  /* the response to send when the change is safe, or NULL */
     rp_safe_wait room; /* the wait for a shorter backlog, while waits_for_journal */
     size_t room_bytes; /* size of the message that waits */
     rp_task *prev_deferred, *next_deferred;
@@ -81,10 +83,10 @@ rp_task *rp_task_new(rp_connection *connection, rp_call *call, rp_method method,
  * there is no memory. */
 RP_NODISCARD bool rp_task_begin(rp_connection *connection, rp_call *call, rp_method method,
                                 rp_role role, int64_t timeout_ns);
-/* Ends the wait of the task's message for a shorter backlog of the journal, if there is one
- * (journal_room.h). */
+/* If the task's message waits for a shorter backlog of the journal (journal_room.h), ends this
+ * wait. */
 void rp_task_leave_room(rp_task *task);
-/* Calls on_close and frees the task. Called when the call is over. */
+/* Calls on_close and frees the task. Must be called when the RPC is over. */
 void rp_task_close(rp_task *task);
 /* Finishes the task. Called when the HTTP/2 session (rp_h2) has ended the call with `status`.
  */
@@ -113,8 +115,9 @@ rp_message *rp_task_new_message(rp_task *task);
 void rp_task_send(rp_task *task, rp_message *reply);
 /* Sends the response and ends the call with RP_OK. */
 void rp_task_respond(rp_task *task, rp_message *reply);
-/* Sends the response and ends the call with RP_OK once the journal has made the change `lsn`
- * safe. If `reply` is NULL, the response is an empty message. */
+/* Sends the response and ends the call with RP_OK once the journal has made the change with the
+ * log sequence number `lsn` safe (safety.h). If `reply` is NULL, the response is an empty
+ * message. */
 void rp_task_respond_when_safe(rp_task *task, rp_message *reply, uint64_t lsn);
 /* Responds with an empty message, at once. */
 void rp_task_respond_empty(rp_task *task);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker: a thread, its event loop, and the connections that belong to it. */
+/* A worker: a thread of the server, the thread's event loop, and the connections that belong to
+ * it. server_state.h defines rp_worker. */
 #ifndef RP_SERVER_CORE_WORKER_H
 #define RP_SERVER_CORE_WORKER_H
 
@@ -18,8 +19,9 @@ void rp_worker_stop(rp_worker *worker);
  * connections and no outstanding operations. */
 void rp_worker_deinit(rp_worker *worker);
 /* Each of the next three functions posts to the worker's loop, and may be called on any thread.
- * In its loop, the worker then copies the server's limits (rp_worker_update_limits()), releases
- * its references to dropped tables, or drains its connections. */
+ * On its thread, the worker then copies the server's limits (rp_worker_update_limits()),
+ * releases its references to dropped tables (rp_worker_release_dropped()), or drains its
+ * connections (rp_worker_drain()). */
 void rp_worker_update_limits(rp_worker *worker);
 void rp_worker_release_dropped(rp_worker *worker);
 void rp_worker_drain(rp_worker *worker);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rp_action: a change that a plain HTTP POST request asks for, either a change of a table or a
- * checkpoint. */
+/* rp_action: what a plain HTTP POST request asks the server to do: to change a table or to
+ * write a checkpoint. */
 #ifndef RP_SERVER_HTTP_ACTION_H
 #define RP_SERVER_HTTP_ACTION_H
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Serves HTTP/1.1 to browsers, curl and Prometheus with libmicrohttpd, which runs in a thread
- * of its own and has no listening socket. The server accepts all connections itself, and its
+/* Serves HTTP/1.1 to browsers, curl and Prometheus with libmicrohttpd, which runs in a separate
+ * thread and has no listening socket. The server accepts all connections itself, and its
  * workers pass those that use HTTP/1.1 to libmicrohttpd. libmicrohttpd gets plain sockets only:
  * a TLS connection is relayed to one end of a socket pair (relay.h).
  *
  * At most RP_HTTP_PAGE_CONNECTIONS connections are open (open_fds.h). Each takes 16 KiB of
- * memory, and the body of one request, at most RP_ASK_BODY_BYTES. A further connection causes
- * another one to be closed, so that idle peers cannot keep new peers out. Connections that wait
- * for a page or receive one are closed last. A connection is also closed after host->idle_s
- * seconds of silence, or if the body of a request takes longer than host->idle_s.
+ * memory, and the memory for the body of one request, at most RP_ASK_BODY_BYTES. If one more
+ * connection arrives, another connection is closed, so that idle peers cannot keep new peers
+ * out. Connections that wait for a page or receive one are closed last. A connection is also
+ * closed after host->idle_s seconds of silence, or if the body of a request takes longer than
+ * host->idle_s.
  *
  * A page stays in memory while it is being sent. All pages that are being sent may together
  * take twice the bound of the largest page. A page that is sent to several connections counts
@@ -38,7 +39,7 @@ rp_page_maker *rp_http_page_maker(rp_http_page *page);
  * (server/auth/gate.h). `certificate` is the common name of a verified certificate; NULL or "":
  * none. Both strings are copied; a name that is too long counts as none. Takes ownership of the
  * descriptor in every case. If there is no memory, closes the descriptor and returns false.
- * Even after the result true, the connection can still be refused later. Any thread may call
+ * Even if the result is true, the connection can still be refused later. Any thread may call
  * it. */
 bool rp_http_page_take(rp_http_page *page, int fd, const char *peer, const char *certificate);
 

@@ -14,15 +14,15 @@
 void rp_info_json_write(rp_buf *out, const rp_server_view *server, const rp_store_info *store,
                         const rp_table_view *tables, size_t table_count);
 
-/* Calls that wait for a table. */
+/* Calls that wait for a table, and the ids of the clients that made them (0: this process). */
 typedef struct rp_waiting_calls {
     const rp_waiting *calls;
     const uint64_t *clients;
     size_t count;
 } rp_waiting_calls;
 
-/* Appends the fields of one table to an open object. `calls` are the waiting calls to describe
- * in it. */
+/* Appends the fields of one table to the JSON object that `out` ends with, which must be open.
+ * `calls` are the calls waiting for the table that the object describes. */
 void rp_info_json_table(rp_buf *out, const rp_server_view *server, const rp_table_view *view,
                         const rp_waiting_calls *calls);
 

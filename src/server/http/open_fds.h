@@ -21,11 +21,13 @@
 #include "server/http/page_maker.h"
 
 enum {
-    RP_HTTP_PAGE_CONNECTIONS = 256,             /* for 100 browsers with several each */
+    RP_HTTP_PAGE_CONNECTIONS = 256,             /* for 100 browsers with several connections
+                                                   each */
     RP_OPEN_FDS = 2 * RP_HTTP_PAGE_CONNECTIONS, /* twice as many, since connections that were
                                                    cut stay in the list until they are closed */
     RP_HELD_PAGES = 2,                          /* invariant P2 */
-    RP_NEW_FDS = 32, /* as many connections without an accepted request are kept */
+    RP_NEW_FDS = 32, /* idle connections without an accepted request are cut only if there are
+                        more than this number */
 };
 
 typedef struct rp_open_fd {
@@ -53,17 +55,18 @@ typedef struct rp_open_fds {
     uint64_t arrivals;
     rp_page_maker *maker;      /* the owner sets it before the first request waits */
     rp_clients *clients;       /* list of all connections (metrics/clients.h); NULL: not used */
-    rp_loop_metrics *counters; /* where cut connections are counted; NULL: nowhere */
+    rp_loop_metrics *counters; /* counts the connections that were cut; NULL: they are not
+                                  counted */
 } rp_open_fds;
 
 void rp_open_fds_init(rp_open_fds *fds, rp_loop_metrics *counters, rp_clients *clients);
 
-/* Adds a descriptor. `number` is rp_gate_peer() of the peer. If there are now more than
- * RP_HTTP_PAGE_CONNECTIONS, cuts another connection, of the first of these kinds that has one:
- * connections without an accepted request, if there are more than RP_NEW_FDS of them;
- * connections without a request in progress; connections whose request body is being read; all
- * others. Of several connections of a kind, cuts the oldest connection of the peer with the
- * most connections. */
+/* Adds a descriptor. `number` is rp_gate_peer() of the peer. If `live` (P1) then exceeds
+ * RP_HTTP_PAGE_CONNECTIONS, cuts another connection. Idle connections are cut first: those
+ * without an accepted request, if there are more than RP_NEW_FDS of them, and then those with
+ * an accepted request. Then come connections whose request body is being read, and last those
+ * that wait for a page or receive one. Among the connections of one kind, the oldest one of the
+ * peer with the most connections is cut. */
 void rp_open_fds_enter(rp_open_fds *fds, int fd, uint64_t number, const char *peer);
 /* Removes a descriptor, if it is in the list. */
 void rp_open_fds_leave(rp_open_fds *fds, int fd);

@@ -59,7 +59,8 @@ struct rp_page_response {
     const char *content_type; /* static */
     const char *extra_name;   /* one more header: allow, etag or retry-after. NULL: none */
     const char *extra_value;  /* static */
-    rp_role role;             /* role of the request's credentials, if the route needs a role */
+    rp_role role;             /* role that the request's credentials give; set only if the route
+                                 needs a role */
     bool head_only; /* the request was HEAD: send the length of the body, not the body */
     bool says_json; /* rp_page_say() writes {"error": sentence} */
     bool is_file;   /* the body is `file`, which is static, and `body` is empty */
@@ -84,10 +85,11 @@ size_t rp_page_headers(const rp_page_response *answer, rp_http_header out[RP_PAG
 
 /* Makes the response to a request and returns true, or returns false if another thread must
  * make the response. If the result is false, `ask` describes the request, and the caller must
- * pass `ask` to rp_page_maker_ask(). If ask->route is for POST, the caller must first append
- * the request's body, at most RP_ASK_BODY_BYTES, to ask->body. If the result is true, `answer`
- * is a response in every case (503 if there was no memory). `answer->body` and `ask->body` must
- * be initialised; the function clears `answer->body`. It takes a bounded, short time.
+ * pass `ask` to rp_page_maker_ask(). Before that, if ask->route is for POST, the caller must
+ * append the request's body, at most RP_ASK_BODY_BYTES, to ask->body. If the result is true,
+ * `answer` is always a complete response (503 if there was no memory). `answer->body` and
+ * `ask->body` must be initialised; the function clears `answer->body`. The function takes a
+ * bounded, short time.
  *
  * This function also checks the request. The response is 401 or 403 if the peer lacks the role
  * of the route, 429 after too many wrong tokens, and 421 if rp_page_is_own_name() is false. It
@@ -96,7 +98,7 @@ size_t rp_page_headers(const rp_page_response *answer, rp_http_header out[RP_PAG
 RP_NODISCARD bool rp_page_respond_now(const rp_page_host *host, const rp_page_request *request,
                                       rp_page_response *answer, rp_page_ask *ask);
 
-/* Calls the handler of a request's route. `answer` is a response in every case. */
+/* Calls the handler of a request's route. Afterwards `answer` is always a complete response. */
 void rp_page_make(const rp_page_host *host, const rp_page_ask *ask, rp_page_response *answer);
 
 /* Makes a response whose body is one sentence. */

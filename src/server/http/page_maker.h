@@ -8,29 +8,31 @@
  *   M1  In the lanes RP_ROUTE_OVERVIEW, RP_ROUTE_PAGE and RP_ROUTE_RUN, requests for the same
  *       page share one page if they arrive before the thread begins to make it. So each request
  *       gets a page that is newer than the request, and a thousand requests at once cause only
- *       one or two pages. In the other lanes, requests are handled one by one. The requests of
- *       a connection are then handled in the order of their arrival.
+ *       one or two pages. In the other lanes, each request is handled by itself, and the
+ *       requests of a connection are handled in the order of their arrival.
  *   M2  After making a page of the lanes named in M1, the lane's thread pauses for three times
  *       the processor time that the page took. So it uses at most a quarter of a processor,
  *       however many requests there are.
  *   M3  A page has a bounded size, so making it takes a bounded time.
  *   M4  All requests for a page share its bytes, which are freed with the last reference.
  *   M5  Requests of a live route (rp_route.is_live) with ?after= wait for the next version of
- *       their page, which is made at most once in RP_LIVE_NS. Other waiting requests for the
- *       same page share it.
+ *       their page. A new version is made at most once in RP_LIVE_NS. All waiting requests for
+ *       the same page share the version.
  *   M6  In a lane, at most RP_PAGE_WAITS requests wait, not counting those that are being
  *       handled. The waiting requests are for at most RP_PAGE_QUEUES different pages, and their
  *       bodies have at most RP_PAGE_WAIT_BODIES bytes in total.
- *   M7  If a request is cancelled before its page is begun, it takes no more room, and no page
- *       is made for it.
- *   M8  A thread holds the maker's lock for at most RP_PAGE_QUEUES comparisons of names, and
- *       some steps for each waiting request.
- *   M9  A lane serves its peers round robin, and the connections of a peer, too
- *       (page_shares.h). If there is no room for a new request, the connection that holds most
- *       loses its newest request, or all requests for its newest page: these requests are
- *       refused. But if the connection of the new request would then hold no less than that
- *       connection, the new request is refused instead. A connection that holds nothing always
- *       gets room. */
+ *   M7  If a request is cancelled before the thread begins its page, the request no longer
+ *       counts in M6, and no page is made for it.
+ *   M8  A thread holds the maker's lock for at most RP_PAGE_QUEUES comparisons of names, and a
+ *       constant number of steps for each waiting request.
+ *   M9  A lane serves its peers round robin, and also the connections of a peer
+ *       (page_shares.h). If there is no room for a new request (M6), the connection that holds
+ *       most gives up room: its newest request is refused. If there is no room for a new page,
+ *       all requests for the newest page of that connection are refused. But if the connection
+ *       of the new request would then hold no less than the connection that holds most, the new
+ *       request is refused instead. A connection that holds nothing always gets room. If
+ *       several connections request a page, the page counts only for the one of them with the
+ *       fewest pages. */
 #ifndef RP_SERVER_HTTP_PAGE_MAKER_H
 #define RP_SERVER_HTTP_PAGE_MAKER_H
 
@@ -62,10 +64,11 @@ typedef struct rp_page_queue rp_page_queue;
 /* A request that waits for its page. Embed it in another struct. Its memory must stay valid
  * until on_made has been called. */
 struct rp_page_wait {
-    /* Called once: on a thread of the maker, or on the thread that stops the maker, cancels the
-     * request, or makes a request that takes its room (M9). Must not block. `made` is a
-     * reference that the callee owns. `made` is NULL if there is no memory, the maker has been
-     * stopped, or the request was cancelled or refused. The function may free `wait`. */
+    /* Called once: on a thread of the maker, on the thread that stops the maker or cancels the
+     * request, or on the thread whose new request takes the room of this one (M9). Must not
+     * block. `made` is a reference that the callee owns. `made` is NULL if there is no memory,
+     * the maker has been stopped, or the request was cancelled or refused. The function may
+     * free `wait`. */
     void (*on_made)(rp_page_wait *wait, rp_made_page *made);
     rp_page_ask ask; /* the request. The owner must free ask.body, in on_made or later */
     /* Private. */

@@ -40,7 +40,8 @@ enum { RP_SHARE_REQUEST_BYTES = 4096 };
 struct rp_page_share {
     uint64_t key;
     rp_page_share *peer;        /* share of the peer; NULL: this is the share of a peer */
-    rp_page_share *prev, *next; /* the other peers, or the other connections of the same peer */
+    rp_page_share *prev, *next; /* links of the list of all peers, or of the connections of one
+                                   peer */
     rp_page_share *first;       /* of a peer: its connections */
     size_t amounts[RP_SHARE_MEASURES];
     uint64_t turn; /* number of the turn in which it was last served, or was added */
@@ -61,27 +62,28 @@ RP_NODISCARD bool rp_page_shares_enter(rp_page_shares *shares, rp_page_entry *en
 /* Removes a request that was added. */
 void rp_page_shares_leave(rp_page_shares *shares, rp_page_entry *entry);
 
-/* rp_page_share_add_page() adds a waiting page to what a connection holds.
- * rp_page_shares_drop_page() subtracts it. */
+/* rp_page_share_add_page() adds 1 to the waiting pages that a connection holds.
+ * rp_page_shares_drop_page() subtracts 1. */
 void rp_page_share_add_page(rp_page_share *share);
 void rp_page_shares_drop_page(rp_page_shares *shares, rp_page_share *share);
 
 /* Finds the connection that must give up some room for a new request, which needs `amount` and
- * comes from `connection` of `peer`. This is the connection that holds most of the peer that
- * holds most. But if `peer` holds something and would then hold no less than that peer, it is
- * the connection of `peer` that holds most. Returns NULL if `connection` holds something and
- * would then hold no less than that connection. */
+ * comes from `connection` of `peer`. First selects the peer that holds most. But if `peer`
+ * holds something, and together with `amount` would hold no less than the selected peer,
+ * selects `peer` instead. Then selects the connection of the selected peer that holds most.
+ * Returns this connection. But if it belongs to `peer`, and `connection` holds something and
+ * together with `amount` would hold no less than it, returns NULL. */
 rp_page_share *rp_page_shares_richest(const rp_page_shares *shares, uint64_t peer,
                                       uint64_t connection, rp_page_measure measure,
                                       size_t amount);
 
 /* Returns whether connection `a` holds less than `b`. If their peers differ, compares the
- * amounts of the peers, otherwise those of the connections. */
+ * amounts of the peers, otherwise the amounts of the connections. */
 bool rp_page_share_has_less(const rp_page_share *a, const rp_page_share *b,
                             rp_page_measure measure);
 
 /* Returns whether connection `a` is served before `b`. If their peers differ, the members
- * `turn` of the peers decide, otherwise those of the connections. */
+ * `turn` of the peers decide, otherwise the members `turn` of the connections. */
 bool rp_page_share_is_before(const rp_page_share *a, const rp_page_share *b);
 /* Returns the connection to serve next; NULL if there is none. */
 rp_page_share *rp_page_shares_next(const rp_page_shares *shares);

@@ -9,13 +9,13 @@
 /* Returns a snapshot of the server. */
 rp_server_view rp_page_view(const rp_page_host *host);
 
-/* Finds the table that the first name in the request's path names. Returns a reference. If
- * there is no such table, or the server is loading, makes a response in `answer`, stores its
- * HTTP status in `*status` and returns NULL. */
+/* Finds the table that the first name in the request's path names. Returns a reference. If no
+ * table has this name, or the server is loading, makes a response in `answer`, stores its HTTP
+ * status in `*status` and returns NULL. */
 rp_table *rp_page_table_of(const rp_page_host *host, const rp_page_ask *ask,
                            rp_page_response *answer, int *status);
-/* Makes the response which says that there is no such table and lists the tables that exist.
- * Returns its HTTP status, 404. */
+/* Makes the response which says that no table has the name `name` and lists the tables that
+ * exist. Returns its HTTP status, 404. */
 int rp_page_no_table(rp_store *store, const char *name, rp_page_response *answer);
 
 /* page_overview.c */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A relay copies bytes between two links (sockets, with or without TLS) in both directions,
- * until the far link has ended. It lets a plain-socket server be reached over TLS: the near
- * link leads to the TLS peer, the far link to the server. All functions must be called on the
- * loop's thread.
+ * until the far link has ended. With a relay, a peer can reach a server for plain sockets over
+ * TLS: the near link leads to the TLS peer, the far link to the server. All functions must be
+ * called on the loop's thread.
  *
  * Invariants:
  *   R1  each relay is in the list relays->first once. `count` is the length of the list, and <=
@@ -20,8 +20,8 @@ typedef struct rp_relay rp_relay;
 /* All relays of an owner. Zero-initialise it and set the first three fields. */
 typedef struct rp_relays {
     rp_loop *loop;
-    int64_t linger_ns; /* after the far link has ended: time in which the near peer must read
-                          the rest and close its side */
+    int64_t linger_ns; /* after the far link has ended, the near peer must read the rest and
+                          close its side within this time */
     size_t most;       /* bound of `count` */
 
     rp_relay *first;

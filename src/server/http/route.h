@@ -26,9 +26,9 @@ typedef struct rp_page_ask rp_page_ask;
 /* Where a request is handled. Each lane but RP_ROUTE_NOW has a thread of page_maker.h. */
 typedef enum rp_route_lane {
     RP_ROUTE_NOW,      /* on the event loop that has read the request: a few microseconds */
-    RP_ROUTE_OVERVIEW, /* pages about the whole server. There are few such pages, and requests
-                          for the same page share it. So many requests of one client do not
-                          delay those of others for long */
+    RP_ROUTE_OVERVIEW, /* pages about the whole server. There are few of these pages, and
+                          requests for the same page share it. Therefore a client with many
+                          requests does not delay other clients for long */
     RP_ROUTE_PAGE,     /* pages about one table or item */
     RP_ROUTE_RUN,      /* pages about runs, which can be large */
     RP_ROUTE_CHANGE,   /* short changes */
@@ -56,7 +56,7 @@ typedef struct rp_route {
     bool is_live;  /* a request with ?after= waits for the next version of the page, which is
                       made at most once a second */
     bool is_part;  /* the page has only data newer than ?after=, so requests with different
-                      numbers there do not share a page */
+                      numbers in ?after= do not share a page */
     const char *about; /* description in the list of pages; NULL: not listed */
 } rp_route;
 

@@ -21,7 +21,8 @@ typedef struct rp_run_body {
     rp_run_actor actors[RP_REPORT_ACTORS];
     float states[RP_EPISODE_NUMBERS];
     size_t names_used;
-    char names[RP_ASK_BODY_BYTES]; /* names of scalars, actors and the environment */
+    char names[RP_ASK_BODY_BYTES]; /* copies of the names of scalars, actors and the
+                                      environment; names_used bytes */
 } rp_run_body;
 
 /* Reads a body of at most RP_ASK_BODY_BYTES. `run`, the name of the run, is borrowed. The

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots of a server, its tables and its connections, from which the pages are made. */
+/* Snapshots of a server, its tables and its connections, from which the pages of the HTTP
+ * server are made (page.h). */
 #ifndef RP_SERVER_HTTP_SERVER_VIEW_H
 #define RP_SERVER_HTTP_SERVER_VIEW_H
 
@@ -116,7 +117,7 @@ RP_NODISCARD rp_status rp_table_views_take(rp_table_views *views, const rp_alloc
                                            rp_store *store);
 void rp_table_views_deinit(rp_table_views *views);
 
-/* The bytes of a page that are reserved for text that is not about tables. */
+/* The number of bytes of a page that are reserved for text about other things than tables. */
 enum { RP_PAGE_HEAD_BYTES = 256 << 10 };
 
 /* Returns the most bytes of a page about `table_count` tables. Tables that do not fit are left

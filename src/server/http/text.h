@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats numbers and names for the pages. */
+/* Formats numbers and names for the pages of the HTTP server (page.h). */
 #ifndef RP_SERVER_HTTP_TEXT_H
 #define RP_SERVER_HTTP_TEXT_H
 

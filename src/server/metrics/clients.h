@@ -2,10 +2,10 @@
 /* The list of a server's connections, for the pages and calls that show the connections to
  * users.
  *
- * Each connection has an rp_client. The connection's thread writes it, and other threads read
- * it. Its counters are relaxed atomics, since no other memory depends on them: counting is a
- * load and a store. The lock of the list is taken when a connection begins, when it ends, and
- * for a listing.
+ * Each connection has an rp_client. The connection's thread writes the rp_client, and other
+ * threads read it. Its counters are relaxed atomics, since no other memory depends on them. So
+ * counting is a load and a store. The lock of the list is taken when a connection begins, when
+ * it ends, and for a listing.
  *
  * Invariant N1: an rp_client is in the list, once, from rp_clients_enter() to
  * rp_clients_leave(). `count` is the length of the list. */
@@ -55,7 +55,7 @@ static inline void rp_client_set_protocol(rp_client *client, rp_client_protocol 
     atomic_store_explicit(&client->protocol, (int)protocol, memory_order_relaxed);
 }
 
-/* Counts a call. `role` is the role of the call's credentials. */
+/* Counts a call (RPC or plain HTTP request). `role` is the role of the call's credentials. */
 static inline void rp_client_count_call(rp_client *client, rp_role role)
 {
     atomic_store_explicit(&client->role, (int)role, memory_order_relaxed);

@@ -105,8 +105,8 @@ typedef struct rp_table_counters {
 #define RP_TABLE_FIELD(field, metric, help) rp_counter field;
     RP_TABLE_COUNTERS(RP_TABLE_FIELD)
 #undef RP_TABLE_FIELD
-    /* For each item, the time from the arrival of the first item of its batch until the server
-     * knows that the item is inserted. */
+    /* For each inserted item, the time from the arrival of the first item of its batch
+     * (rpc/insert_batch.h) until the server knows that the item is in the table. */
     rp_histogram insert_ns;
     rp_histogram sample_ns; /* time of each draw of samples from a table */
 } rp_table_counters;
@@ -121,8 +121,8 @@ RP_NODISCARD rp_status rp_metrics_new(const rp_allocator *alloc, size_t loops,
 void rp_metrics_free(rp_metrics *metrics); /* NULL is fine */
 
 size_t rp_metrics_loops(const rp_metrics *metrics);
-/* Return the counters of one loop, and those that all other threads share. They are borrowed
- * and valid as long as the metrics. */
+/* rp_metrics_loop() returns the counters of one loop, rp_metrics_shared() the counters that all
+ * other threads share. They are borrowed and valid as long as the metrics. */
 rp_loop_metrics *rp_metrics_loop(rp_metrics *metrics, size_t loop);
 rp_loop_metrics *rp_metrics_shared(rp_metrics *metrics);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys of inserted items that an insert stream has not confirmed to its client yet.
+/* The keys of inserted items that an insert stream has not confirmed to its client yet. The
+ * server confirms an item by sending its key.
  *
  * A key may be sent once its insert is safe, that is, once the journal has written or synced
  * the insert's record (core/safety.h). The record's log sequence number (LSN) identifies it.
@@ -38,7 +39,7 @@ RP_NODISCARD rp_status rp_confirmations_add(rp_confirmations *c, const rp_alloca
                                             uint64_t safe);
 /* Updates `ready`: LSNs up to `safe` are safe now. */
 void rp_confirmations_settle(rp_confirmations *c, uint64_t safe);
-/* Returns the LSN of the first run that is not ready, or 0 if all keys are ready. */
+/* Returns the LSN of the first run whose keys are not ready, or 0 if all keys are ready. */
 uint64_t rp_confirmations_next(const rp_confirmations *c);
 /* Removes the first `ready` keys, which have been sent. */
 void rp_confirmations_sent(rp_confirmations *c, const rp_allocator *alloc);

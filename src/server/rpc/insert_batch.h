@@ -30,9 +30,9 @@
 #include "table/table.h"
 
 enum {
-    RP_MAX_INSERT_BATCH = RP_BLOCK /* in items. A table inserts so many items per acquisition of
-                                      its lock, and checks all of them before it inserts the
-                                      first */
+    RP_MAX_INSERT_BATCH = RP_BLOCK /* in items. A table inserts at most this many items per
+                                      acquisition of its lock, and checks all of them before it
+                                      inserts the first */
 };
 
 /* The message that a stream handles. A message with much work is handled in pieces, in several
@@ -45,15 +45,16 @@ typedef struct rp_insert_message {
     rp_pb_reader reader;  /* reads the chunks, then the items, that have not been added yet */
     size_t chunk_bytes;   /* bytes of the chunks that were added */
     size_t slices_left;   /* slices that the remaining items may have */
-    size_t parts, slices; /* not yet counted as work: the number of chunks, items and keys to
-                             keep that were handled, and the number of slices in them */
+    size_t parts, slices; /* handled but not yet counted as work (core/deferral.h): `parts` is
+                             the number of chunks, items and keys to keep, `slices` the number
+                             of slices in the items */
 } rp_insert_message;
 
 typedef struct rp_insert_stream {
     rp_task task;
     rp_stream_chunks chunks;
-    rp_chunk_template template; /* form of the last small chunk, which the next chunk likely
-                                   has, too */
+    rp_chunk_template template; /* form of the last small chunk; the next chunk likely has the
+                                   same form */
     rp_served_table *served;    /* table of the last item: recent[at] */
     rp_served_table *recent[RP_OPEN_BATCHES]; /* references to the tables of the last items */
     size_t recent_count, at;
@@ -100,14 +101,14 @@ rp_insert_batch *rp_insert_batch_for(rp_insert_stream *stream, rp_error *err);
  * message of up to RP_MAX_INSERT_BATCH items is not split between batches, since the table can
  * refuse the message as a whole. All open batches together hold at most RP_MAX_INSERT_BATCH
  * items, so that the first items are still in the processor's cache when the operations start.
- * Only one larger message may exceed this. Also starts the open batches if they hold OPEN_BYTES
- * (insert_batch.c) or more, since these bytes do not count in the limits at which the stream is
- * paused. */
+ * Only a single message with more items may exceed this number. Also starts the open batches if
+ * they hold OPEN_BYTES (insert_batch.c) or more, since these bytes do not count in the limits
+ * at which the stream is paused. */
 void rp_insert_batches_make_room(rp_worker *worker, size_t items);
 /* Starts the worker's open batches. May end their stream. */
 void rp_insert_batches_start(rp_worker *worker);
-/* Withdraws the operations of the parked batches, and drops the items that are not in a table
- * yet. */
+/* Withdraws the operations of the stream's parked batches from their tables, and drops the
+ * items that are not in a table yet. */
 void rp_insert_batches_withdraw(rp_insert_stream *stream);
 /* Updates `held` of the parked batches, since tables may have released chunks. */
 void rp_insert_batches_update_held(rp_insert_stream *stream);

@@ -20,8 +20,8 @@
  *   R1  the phases follow each other in the order above;
  *   R2  `map` has, for each key, the index in `chunks` of the first chunk with this key. Each
  *       further chunk with the same key is in `others`, found by its address. If its bytes
- *       equal those of the first chunk, its entry has the index of the first chunk. Otherwise
- *       the chunk has its own index in `chunks`;
+ *       equal the bytes of the first chunk, its entry has the index of the first chunk.
+ *       Otherwise the chunk has its own index in `chunks`;
  *   R3  after the phase gather, each chunk of each sample is in `chunks`.
  *
  * An rp_items_response must be used by one thread at a time. */
@@ -53,7 +53,7 @@ typedef struct rp_items_response {
     rp_message *reply;  /* borrowed: the response is written to it */
     int phase;          /* this field and the following ones are private */
     size_t next;        /* index of the next sample or chunk */
-    size_t work_left;   /* bytes of work that this step may still do */
+    size_t work_left;   /* bytes of work that this step is still allowed to do */
     size_t work_done;   /* bytes of work that this step has done */
     size_t cut_left;    /* the rest of max_cut_bytes */
     size_t slice_bytes; /* lower bound of the bytes that the slices of all entries take */
@@ -72,8 +72,8 @@ typedef struct rp_items_response {
     size_t column_capacity;
 } rp_items_response;
 
-/* Begins a response. `seed` is the secret hash seed of the maps, whose keys peers choose.
- * `material` is copied. `reply` must be empty. Cannot fail. */
+/* Begins a response. `seed` is the hash seed of the maps. It is secret, since peers choose the
+ * keys. `material` is copied. `reply` must be empty. Cannot fail. */
 void rp_items_response_init(rp_items_response *response, const rp_allocator *alloc,
                             uint64_t seed, const rp_items_material *material,
                             rp_message *reply);

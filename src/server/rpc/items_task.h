@@ -48,7 +48,8 @@ struct rp_items_task {
     size_t held_bytes;   /* bytes that were taken from `drawn` for the samples */
     size_t made_bytes;   /* bytes of the response beyond held_bytes: I2 */
     size_t wanted_bytes; /* bytes of items for which the last draw found no room */
-    int64_t until_ns;    /* time at which the task stops waiting for that room; 0: never */
+    int64_t until_ns;    /* time at which the task stops waiting for room for `wanted_bytes`; 0:
+                            never */
     rp_items_response response;
 };
 
@@ -65,17 +66,18 @@ void rp_items_turn(rp_task *task);
 /* Records that the request message has arrived. If it is not the first, ends the call and
  * returns false. */
 bool rp_items_take_message(rp_items_task *items);
-/* For rp_task_kind.on_half_close: refuses a call whose client ends it without a message. */
+/* For rp_task_kind.on_half_close: refuses a call if its client has ended its side without
+ * sending a message. */
 void rp_items_half_close(rp_task *task);
 
 /* Calls `begin`, now or later, as soon as the connection may queue responses and the turn of
- * the loop may do more work. `begin` must add its work to that of the turn, at most `work`
- * units. */
+ * the loop may do more work. `begin` must add its work, at most `work` units, to the work of
+ * the turn (rp_defer_add_work()). */
 void rp_items_begin(rp_items_task *items, size_t work, void (*begin)(rp_items_task *));
 
 /* Calls `begin` again when there may be room for `bytes` of items, for which the last draw
- * found no room. If there is no room until until_ns, ends the call. Must be called after the
- * draw has given back all bytes that it had taken. */
+ * found no room. If there is no room until items->until_ns, ends the call. Must be called after
+ * the draw has given back all bytes that it had taken. */
 void rp_items_begin_again(rp_items_task *items, size_t bytes);
 
 /* Makes the timer call `due` at `due_ns`. If the call ends or begins another wait before that

@@ -8,13 +8,14 @@
  * A draw leases its groups to a consumer. If the message is released before all of it was
  * written, this lease is released, so that the groups can be drawn again at once.
  *
- * While a response waits for room, its bytes count as parked bytes (core/pinned.h), since the
- * rollouts do not count groups that are removed meanwhile. If the parked bytes exceed their
- * limits, the response is refused.
+ * While a response waits for room, it keeps its groups in memory, even if they are removed from
+ * the rollouts, which then no longer count their bytes. So the bytes of a waiting response
+ * count as parked bytes (core/pinned.h). If the parked bytes exceed their limits, the response
+ * is refused.
  *
  * Invariants:
- *   P1  connection->making_bytes includes made_bytes. If is_making, connection->makers counts
- *       the call;
+ *   P1  connection->making_bytes includes made_bytes, the bytes of this response so far. If
+ *       is_making, the response takes several steps, and connection->makers counts the call;
  *   P2  connection->parked_bytes and the server's pinned_bytes include waiting_bytes, which is
  *       0 unless the response waits for room. */
 #ifndef RP_SERVER_RPC_ROLLOUT_REPLY_H
@@ -31,7 +32,8 @@ typedef struct rp_rollout_reply {
     rp_rollout_batch_writer writer;
     size_t bytes; /* size that the message will have */
     size_t made_bytes, waiting_bytes;
-    uint64_t lsn;
+    uint64_t lsn; /* the operation's log sequence number: the response is sent once the journal
+                     has made it safe (core/safety.h) */
     rp_timer timer; /* armed while the response waits for room */
 } rp_rollout_reply;
 
@@ -52,13 +54,15 @@ size_t rp_rollout_batch_fit(const rp_rollout_batch *batch, size_t most);
 /* Releases the lease of a batch, if it has one, and frees it. NULL is fine. */
 void rp_rollout_undraw(rp_rollouts *rollouts, rp_rollout_batch *batch);
 
-/* Responds with a result, and takes ownership of its batch. Adds the work of the batch to that
- * of this turn of the loop. */
+/* Responds with `result`, and takes ownership of its batch. Adds rp_rollout_batch_work() of the
+ * batch to the work that this turn (iteration) of the worker's loop has done (core/deferral.h).
+ */
 void rp_rollout_respond(rp_rollout_reply *reply, rp_rollouts *rollouts,
                         const rp_rollout_result *result);
 
-/* Callbacks of the rp_task_kind of ApplyRollouts and of PeekRollouts: on_half_close, on_turn
- * and on_room. Their on_end and on_close call rp_rollout_reply_close(). */
+/* For the task kinds (core/task.h) of ApplyRollouts and PeekRollouts. The first three functions
+ * are their callbacks on_half_close, on_turn and on_room. Their callbacks on_end and on_close
+ * call rp_rollout_reply_close(). */
 void rp_rollout_half_close(rp_task *task);
 void rp_rollout_turn(rp_task *task);
 void rp_rollout_room(rp_task *task);

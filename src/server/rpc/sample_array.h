@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The array that receives the samples of a Sample or Peek call.
  *
- * A call can ask for many samples and wait long for the first one. So the array takes memory
- * page by page, as samples are written. The budget of queued bytes counts the cost of each
- * drawn item (core/queue_budget.h, Q4). This cost covers the item's entry in the array: the
- * cost includes 192 bytes for the indexes of a table, which a drawn item does not use, and an
- * rp_sample takes fewer bytes. Peek also writes entries for keys without an item, so for Peek
- * the budget counts the whole array.
+ * A call can ask for many samples and wait long for the first one. So the system gives the
+ * array memory page by page, as samples are written to it. The budget of queued bytes counts
+ * the cost of each drawn item (core/queue_budget.h, Q4). This cost covers the item's entry in
+ * the array: the cost includes 192 bytes for the indexes of a table, which a drawn item does
+ * not use, and an rp_sample takes fewer bytes. Peek also writes entries for keys without an
+ * item, so for Peek the budget counts the whole array.
  *
  * The system bounds the number of memory mappings of a process. So at most 4,096 calls of a
  * server have arrays of more than 1,024 samples. A further call gets an array of 1,024 samples,
@@ -24,7 +24,7 @@ typedef struct rp_sample_array {
     rp_sample *samples;
     size_t count;
     size_t counted_bytes; /* bytes counted in the budget of queued bytes */
-    bool is_mapped;       /* the array has pages of its own */
+    bool is_mapped;       /* the array is in pages that were mapped for it */
 } rp_sample_array;
 
 /* Makes an array for `count` (>= 1) samples. If `is_whole`, the budget of queued bytes counts

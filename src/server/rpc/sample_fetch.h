@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fetches of SampleStream and SampleShared calls. A fetch is one draw of samples from a
  * table, and holds the samples until they are sent. Each worker keeps some unused fetches for
- * reuse. A fetch for more than 64 samples is large. While it is in use, the budget of queued
- * bytes (core/queue_budget.h) counts its memory. A small fetch is not counted there, but as
- * part of its call.
+ * reuse. A fetch for more than 64 samples is large. While a large fetch is in use, the budget
+ * of queued bytes (core/queue_budget.h) counts its memory. The budget does not count small
+ * fetches.
  *
  * All functions must be called on the worker's thread. */
 #ifndef RP_SERVER_RPC_SAMPLE_FETCH_H

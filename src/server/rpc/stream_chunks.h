@@ -12,8 +12,8 @@
  *   C2  unused_bytes is the sum of the costs of the chunks of all entries that are not `used`;
  *   C3  outside rp_stream_chunks_keep(), no entry has `kept` set;
  *   C4  the first `marked` entries, and no others, are marked: rp_chunk_keep() was called for
- *       their chunks. While no table holds such a chunk, the server's budget.kept counts it
- *       (chunk/keep.h).
+ *       their chunks. While no table holds one of these chunks, the store's budget counts it in
+ *       budget.kept (chunk/keep.h).
  *
  * Entries are marked at the end of a turn (iteration) of the event loop. Most entries are
  * dropped in the turn in which they were added, and are never marked.
@@ -46,10 +46,10 @@ void rp_stream_chunks_init(rp_stream_chunks *chunks, const rp_allocator *alloc, 
  * rp_stream_chunks_take_change() afterwards. */
 void rp_stream_chunks_deinit(rp_stream_chunks *chunks);
 
-/* rp_stream_chunks_settle() marks all entries (C4), and shrinks an array that is much too
- * large. Must be called at the end of a turn, when each item that arrived in the turn is in its
- * table or in a parked batch, which waits for its table. rp_stream_chunks_must_settle() returns
- * false if there is nothing to do. */
+/* rp_stream_chunks_settle() marks all entries (C4), and shrinks `entries` if the array is much
+ * too large. Must be called at the end of a turn, when each item that arrived in the turn is in
+ * its table or in a parked batch, which waits for its table. rp_stream_chunks_must_settle()
+ * returns false if there is nothing to do. */
 bool rp_stream_chunks_must_settle(const rp_stream_chunks *chunks);
 void rp_stream_chunks_settle(rp_stream_chunks *chunks);
 /* Sets `used` to false for each chunk that no table holds and to which no waiting item refers.
@@ -61,15 +61,16 @@ void rp_stream_chunks_update_use(rp_stream_chunks *chunks);
 size_t rp_stream_chunks_take_change(rp_stream_chunks *chunks);
 
 /* Finds a chunk by its key. Returns a borrowed pointer, or NULL if the stream has no such
- * chunk. The caller must set `use` if an item refers to the chunk from now on. */
+ * chunk. The caller must set `use` to true if an item refers to the chunk from now on. */
 rp_chunk *rp_stream_chunks_find(rp_stream_chunks *chunks, uint64_t key, bool use);
 
 /* Adds a chunk, whose key must be new. On RP_OK, takes the caller's reference. Errors:
  * RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_stream_chunks_add(rp_stream_chunks *chunks, rp_chunk *chunk);
 
-/* Drops all chunks whose key is not among the `count` keys. Returns false if one of the keys
- * has no chunk, or occurs twice. The chunks are dropped even then. */
+/* Drops all chunks whose key is not among the `count` keys at `keys`. Returns false if the
+ * stream has no chunk for one of the keys, or if a key occurs twice. Even then, the chunks are
+ * dropped. */
 bool rp_stream_chunks_keep(rp_stream_chunks *chunks, const uint64_t *keys, size_t count);
 
 #endif

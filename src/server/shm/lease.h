@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leases let a client on the server's host read samples in shared memory. The server's chunks
  * (encoded columns of steps) lie in an arena, a pool of shared memory (util/shared_arena.h).
- * With a lease, the client maps the arena and holds references to chunks in it.
+ * With a lease, the client maps the arena, and the server keeps chunks in it for the client.
  *
  * A client opens a second connection to the Unix socket and keeps it open (lease_link.c). On
  * this connection the client and the server send:
@@ -12,8 +12,9 @@
  *   server   for each part of the arena: u64 size of the part, with a read-only descriptor of
  *            it (SCM_RIGHTS); before the first response that names an offset in that part
  *   client   for each hold that it no longer needs: u64 number of the hold
- *   client   for each call from which it reads no more: u64 2^63 + number of the call (numbers
- *            of holds are below 2^63), u64 how many holds of this call the client has received
+ *   client   for each call from which it will read nothing more: u64 2^63 + number of the call
+ *            (numbers of holds are below 2^63), u64 how many holds of this call the client has
+ *            received
  *
  * All numbers are little-endian. If the client lacks the role that SampleShared needs, or the
  * server has no arena, the server closes the connection. A message on a Unix socket is in the
@@ -26,11 +27,11 @@
  * even if the client crashed.
  *
  * A call can end before the client has read all of its responses. So the client chooses a
- * number for each call. At the end of the call the client sends the number and how many holds
- * of the call it has received, and the server releases the other holds of the call. This
- * message uses another connection than the call, and can arrive before the call begins. So the
- * server remembers the last 64 numbers of calls that were closed before they began, and refuses
- * these calls.
+ * number for each call. At the end of the call, the client sends this number and the number of
+ * holds of the call that it has received. The server then releases the other holds of the call.
+ * The number is sent on another connection than the call, and can arrive before the call
+ * begins. So the server remembers the last 64 numbers of calls that were closed before they
+ * began, and refuses these calls.
  *
  * When the server shuts down, it ends all leases. Before that, it stops the arena from reusing
  * freed blocks, for good (rp_shared_arena_retire()). So bytes that clients still read do not

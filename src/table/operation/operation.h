@@ -26,10 +26,10 @@ static inline rp_progress rp_op_end(rp_op *op, rp_status status)
 }
 rp_progress rp_op_end_out_of_memory(const rp_table *t, rp_op *op);
 
-/* Returns true if one side of the table, its inserts or its samples (`side`, one of
- * RP_SIDE_...), must wait for another reason than the rate limiter. There are three such
- * reasons: the side is paused; too many events wait for deferred extensions; or the log is
- * behind (is_behind() in log_record.h). */
+/* Returns true if one side of the table must wait for another reason than the rate limiter.
+ * `side` is RP_SIDE_INSERTS or RP_SIDE_SAMPLES. There are three reasons: the side is paused;
+ * too many events wait for deferred extensions (events.c); or the log is behind (is_behind() in
+ * log_record.h). */
 static inline bool rp_op_is_held_up_locked(const rp_table *t, uint32_t side) RP_REQUIRES(t->mu);
 static inline bool rp_op_is_held_up_locked(const rp_table *t, uint32_t side)
 {
@@ -50,9 +50,9 @@ typedef struct rp_prepared {
                         (RP_INSERT_TAKE). Otherwise rp_insert_prepare() has added it */
 } rp_prepared;
 
-/* Checks all items of an operation before the first is inserted. Does nothing if all items are
- * in one block, since rp_insert_prepare() then checks all of them before the first is
- * inserted. */
+/* Checks all items of an insert before the first item is inserted. Items are inserted in
+ * blocks, and rp_insert_prepare() checks each block. So if there is only one block, this
+ * function does nothing. */
 RP_NODISCARD rp_status rp_insert_check(const rp_table *t, rp_op *op, size_t block_size);
 
 /* Prepares items [first, first + count) for rp_insert_block_locked(): checks them, computes
@@ -65,24 +65,24 @@ RP_NODISCARD rp_status rp_insert_prepare(const rp_table *t, rp_op *op, size_t fi
  * (op->claimed), back to the log. Called after rp_account_publish() has counted the block's
  * items. */
 void rp_insert_unclaim(const rp_table *t, uint64_t claimed);
-/* Drops the references of a prepared block that the table did not take. Exception: for an item
- * that was not processed (index `done` or more), the caller of the insert keeps the reference
- * that it offered. */
+/* Drops the references of a prepared block that the table did not take. For an item that was
+ * not processed (index `done` or more), drops only a reference that rp_insert_prepare() has
+ * added: the caller of the insert keeps a reference that it offered. */
 void rp_insert_clean_up(const rp_prepared *block, size_t count, size_t done);
 
-/* Returns how many items, from op->done on, to insert under one acquisition of the lock. This
- * is at least 1 and at most `most`. Several items have at most RP_BLOCK_CHUNKS chunks
- * together. */
+/* Returns how many items, from op->done on, to insert under one acquisition of the lock: at
+ * least 1 and at most `most`. If there is more than one, they have at most RP_BLOCK_CHUNKS
+ * chunks together. */
 size_t rp_insert_block_size(const rp_op *op, size_t most);
 
 /* Inserts a block of the operation's items, from op->done on. */
 rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, size_t count,
                                    int64_t wall_ns) RP_REQUIRES(t->mu);
 
-/* Called when an insert is complete; has an effect only if the insert was parked. For items
- * inserted after it was parked, the table has added references of its own. So this function
- * drops the references to these items that the caller offered (RP_INSERT_TAKE). Must not be
- * called under a lock. */
+/* Called when an insert is complete; has an effect only if the insert was parked. For an item
+ * that is inserted after the insert was parked, the table adds its own reference to the
+ * trajectory. So this function drops the references to such trajectories that the caller of the
+ * insert offered (RP_INSERT_TAKE). Must not be called under a lock. */
 void rp_insert_finish(const rp_op *op);
 
 /* Makes every allocation that inserting `count` items can need, so that the inserts cannot fail

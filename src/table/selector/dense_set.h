@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A set of slots (numbers of a table's items, slots.h) from which slots can be drawn uniformly.
- * The set has an array of its slots without holes, and for each slot the slot's index in this
- * array. When a slot is removed, the last slot of the array takes its place.
+ * Selectors (selector.h) use it. The set has an array of its slots without holes, and for each
+ * slot the slot's index in this array. When a slot is removed, the last slot of the array moves
+ * to the index that becomes free.
  *
  * Draws depend on the order of the array. So a cut (snapshot/cut.h), which is a copy of the
  * state of a table in use at one instant, includes the array. While a cut is open, each block
  * of the array is saved (copied) before its first change.
  *
  * Invariants:
- *   D1  a block that was in use when the cut was taken is saved, or has not changed since then;
+ *   D1  a block that was in use when the open cut was taken is saved, or has not changed since
+ *       the cut;
  *   D2  slots[places[s]] == s for every slot s of the set, and count <= capacity. */
 #ifndef RP_TABLE_SELECTOR_DENSE_SET_H
 #define RP_TABLE_SELECTOR_DENSE_SET_H
@@ -50,13 +52,15 @@ void rp_dense_set_add(rp_dense_set *d, uint32_t slot);
 void rp_dense_set_remove(rp_dense_set *d, uint32_t slot);
 
 /* Draws `count` slots, and writes them and their probabilities. Returns the number of slots
- * drawn. If `distinct`, no slot is drawn twice, so the number is at most the size of the set. A
- * distinct draw changes the order of the array and nothing else. The set must not be empty. */
+ * drawn. If `distinct` is true, no slot is drawn twice, so at most all slots of the set are
+ * drawn. A draw with `distinct` changes the order of the array and nothing else. The set must
+ * not be empty. */
 size_t rp_dense_set_pick(rp_dense_set *d, rp_rng *rng, size_t count, bool distinct,
                          uint32_t *slots, double *probabilities);
 
-/* Undoes the last draw of `count` distinct slots. `before` is the state of the generator before
- * that draw. `places` is scratch memory with room for `count`. */
+/* Undoes the last draw, which must have drawn `count` distinct slots. `before` is the state of
+ * the random generator before the draw. `places` is scratch memory with room for `count`
+ * numbers. */
 void rp_dense_set_unpick(rp_dense_set *d, rp_rng before, size_t count, uint32_t *places);
 
 /* Returns true if invariant D2 holds. */

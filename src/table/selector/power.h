@@ -10,9 +10,9 @@
 
 #include <stddef.h>
 
-/* Sets out[i] to x[i]^exponent. The exponent must be finite, and each x[i] must be positive and
- * finite, or 0, for which the result is 0. Results outside the range of float64 become 0 or
- * infinity. `out` must not overlap `x`. */
+/* Sets out[i] to x[i]^exponent. The exponent must be finite. Each x[i] must be finite and >= 0;
+ * for x[i] = 0 the result is 0. Results outside the range of float64 become 0 or infinity.
+ * `out` must not overlap `x`. */
 typedef void rp_power_fn(const double *restrict x, double exponent, double *restrict out,
                          size_t count);
 
@@ -22,7 +22,7 @@ extern rp_power_fn rp_power_avx2;
 extern rp_power_fn rp_power_avx512;
 #endif
 
-/* Returns the fastest of these functions for this processor. */
+/* Returns the fastest of the functions above that this processor can run. */
 rp_power_fn *rp_power_best(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The body of a power function. A .c file defines POWER as the name of the function and
- * includes this file. Each such .c file is compiled for one instruction set. There are no
- * branches, so compilers vectorise the loop.
+/* The body of a power function (power.h). A .c file defines POWER as the name of the function
+ * and includes this file. There is one .c file for each instruction set. The loop has no
+ * branches, so compilers vectorise it.
  *
  * x^a = 2^(a log2 x).
  *

@@ -7,8 +7,8 @@
  * The picks of a selector depend on its slots and their values. For some kinds they also depend
  * on an order: the order of inserts (fifo, lifo), the order of inserts and updates (heaps), or
  * the order of a dense set (dense_set.h; uniform, and the slots of weight 0 of prioritized). If
- * the slots are inserted in that order into an empty selector, this selector makes the same
- * picks. snapshot/restore.c relies on this. */
+ * the slots of a selector are inserted in its order into an empty selector, the new selector
+ * makes the same picks as the first. snapshot/restore.c relies on this. */
 #ifndef RP_TABLE_SELECTOR_SELECTOR_H
 #define RP_TABLE_SELECTOR_SELECTOR_H
 
@@ -37,19 +37,19 @@ typedef struct rp_selector_ops {
     size_t (*pick)(rp_selector *s, rp_rng *rng, size_t count, bool distinct, uint32_t *slots,
                    double *probabilities);
 
-    /* Undoes the last pick of `count` distinct slots. The same pick with the generator
-     * `before`, the state of the random generator before the pick, then gives the same slots
-     * again. The arrays are scratch memory with room for `count`. The function is NULL if a
-     * pick does not affect later picks. */
+    /* Undoes the last pick, which must have picked `count` distinct slots. `before` is the
+     * state of the random generator before the pick. If the pick is repeated with this state,
+     * it gives the same slots. `slots` and `probabilities` are scratch memory with room for
+     * `count` elements. The function is NULL if a pick does not affect later picks. */
     void (*unpick)(rp_selector *s, rp_rng before, size_t count, uint32_t *slots,
                    double *probabilities);
 
-    /* Writes the slots that the next `count` picks would give if each picked slot were removed,
-     * and returns their number. Used for prefetching. The function is NULL if the picks cannot
-     * be known in advance. */
+    /* Writes up to `count` slots: those that the next picks give if each picked slot is removed
+     * before the next pick. Returns their number. Used for prefetching. The function is NULL if
+     * the picks cannot be known in advance. */
     size_t (*upcoming)(const rp_selector *s, size_t count, uint32_t *slots);
 
-    /* Prefetches the memory that a change of these slots writes. The function pointer may be
+    /* Prefetches the memory that `insert`, `update` or `remove` of these slots writes. May be
      * NULL. */
     void (*prefetch)(const rp_selector *s, const uint32_t *slots, size_t count);
 
@@ -85,9 +85,10 @@ void rp_selector_free(rp_selector *s); /* NULL is fine */
  * for RP_PRIORITIZED. */
 bool rp_selector_options_equal(const rp_selector_options *a, const rp_selector_options *b);
 
-/* Computes the values that the selector has for priorities: weights for RP_PRIORITIZED, else
- * the priorities themselves. Reads only constant fields, so it needs no lock. Returns false if
- * a priority is NaN or has no valid weight. `values` must not overlap `priorities`. */
+/* Converts priorities to the values that the selector stores: weights for RP_PRIORITIZED, for
+ * other kinds the priorities themselves. Reads only constant fields, so it needs no lock.
+ * Returns false if a priority is NaN or has no valid weight. `values` must not overlap
+ * `priorities`. */
 RP_NODISCARD bool rp_selector_values(const rp_selector *s, const double *priorities,
                                      double *values, size_t count);
 

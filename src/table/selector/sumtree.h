@@ -23,8 +23,8 @@ void rp_sumtree_set_one(rp_sumtree *tree, uint32_t leaf, double weight);
 /* Prefetches the memory that setting these leaves will touch. */
 void rp_sumtree_prefetch(const rp_sumtree *tree, const uint32_t *leaves, size_t count);
 
-/* Returns the name of the kernel (sumtree_kernel.h) in use, which is that of its instruction
- * set: "avx512", "avx2", "neon" or "plain". The text is static. */
+/* Returns the name of the kernel (sumtree_kernel.h) in use: its instruction set, "avx512",
+ * "avx2" or "neon", or "plain". The text is static. */
 const char *rp_sumtree_kernel(const rp_sumtree *tree);
 
 /* Switches to the named kernel, for tests and benchmarks that compare kernels. Returns

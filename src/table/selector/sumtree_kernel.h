@@ -13,8 +13,8 @@
 
 enum {
     RP_SUMTREE_K = 8,
-    RP_SUMTREE_IN_FLIGHT = 64, /* the most descents (searches from the root for the leaf of a
-                                  draw) that run together */
+    RP_SUMTREE_IN_FLIGHT = 64, /* the most descents that run together. A descent is the search
+                                  for the leaf of one draw, from the root down */
 };
 
 typedef struct rp_sumtree_kernel_ops {
@@ -24,10 +24,10 @@ typedef struct rp_sumtree_kernel_ops {
      * the list `groups`. If `groups` is NULL, computes the sums of the first `count` groups. */
     void (*sum)(const double *children, const uint32_t *groups, size_t count, double *parents);
 
-    /* Runs `n` <= RP_SUMTREE_IN_FLIGHT descents from the one group of the top level down to the
-     * leaves. Each targets[i] is a number from 0 to below the sum of all leaves. leaves[i]
-     * becomes the first leaf at which the running sum of the leaves, including that leaf,
-     * exceeds targets[i]. There are at least two levels. */
+    /* Runs `n` <= RP_SUMTREE_IN_FLIGHT descents from the only group of the top level down to
+     * the leaves. Each targets[i] is >= 0 and below the sum of all leaves. Sets leaves[i] to
+     * the first leaf for which the sum of the leaves up to and including this leaf exceeds
+     * targets[i]. There are at least two levels. */
     void (*find)(double *const *levels, int level_count, const double *targets,
                  uint32_t *leaves, size_t n);
 } rp_sumtree_kernel_ops;

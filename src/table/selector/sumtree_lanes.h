@@ -23,9 +23,9 @@
  * has child j of the node at which descent i is. So running sums are plain additions of
  * vectors, and no instruction set needs horizontal additions.
  *
- * The running sums of eight children are three additions deep (Sklansky's network). Sums and
- * descents use these additions in this order and no others, so all kernels agree to the last
- * bit:
+ * Each of the eight running sums needs at most three additions after one another (Sklansky's
+ * network). All kernels use exactly these additions in this order, both for sums and for
+ * descents, so their results agree to the last bit:
  *
  *   x0  x1  x2  x3  x4  x5  x6  x7
  *   |--a01  |--a23  |--a45  |--a67         p1 = a01, p3 = a01 + a23
@@ -33,8 +33,9 @@
  *                                          p4 = p3 + x4,  p5 = p3 + a45
  *                                          p6 = p3 + (a45 + x6),  p7 = p3 + (a45 + a67)
  *
- * Rounding is monotone, so p0 <= p1 <= ... <= p7 also holds in floating point. A child of
- * weight 0 leaves the running sum exactly as it was, so no target can fall on that child. */
+ * Rounding is monotone, so the running sums ascend (p0 <= p1 <= ... <= p7) also in floating
+ * point. A child of weight 0 leaves the running sum exactly as it was, so no target can fall on
+ * that child. */
 #ifndef RP_TABLE_SELECTOR_SUMTREE_LANES_H
 #define RP_TABLE_SELECTOR_SUMTREE_LANES_H
 
@@ -186,8 +187,8 @@ static inline void descend(const double *children, double *targets, uint32_t *no
  * enough for the caches: the fifth level has at most 256 KiB. */
 enum { NEAR_LEVELS = 4 };
 
-/* Runs one descent alone. The latency of each step counts, so the state is kept in
- * registers. */
+/* Runs one descent alone. Each step waits for the previous one, so the state is kept in
+ * registers to make a step short. */
 static uint32_t find_one(double *const *levels, int level_count, double target)
 {
     uint32_t node = 0;

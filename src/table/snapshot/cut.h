@@ -10,8 +10,8 @@
  * trajectory until the cut ends or releases the item's block.
  *
  * A cut also knows which blocks of slots (places for items, slots.h) have changed since the
- * last cut that was kept (rp_cut_free()). So a checkpoint writes only these blocks. A table can
- * be in one open cut at a time. */
+ * previous cut that was kept (rp_cut_free()). So a checkpoint writes only the changed blocks. A
+ * table can be in one open cut at a time. */
 #ifndef RP_TABLE_SNAPSHOT_CUT_H
 #define RP_TABLE_SNAPSHOT_CUT_H
 
@@ -38,8 +38,8 @@ typedef struct rp_table_state {
                                there is no set */
 } rp_table_state;
 
-/* Gets the present state of a table. For an empty table, this is the whole state, since there
- * are no slots and sets. */
+/* Gets the present state of a table. If the table is empty, `*out` is its whole state, since
+ * there are no slots and no sets. */
 void rp_table_get_state(rp_table *t, rp_table_state *out);
 
 typedef struct rp_cut rp_cut;
@@ -49,16 +49,18 @@ typedef struct rp_cut rp_cut;
 RP_NODISCARD rp_status rp_cut_new(const rp_allocator *alloc, rp_table *const *tables,
                                   size_t count, rp_cut **out, rp_error *err);
 /* Takes the cut. May be called once for each cut. `at_cut` (may be NULL) is called while all
- * locks are held, to record the position in the journal. `*held_ns` (`held_ns` may be NULL)
- * receives the time for which the locks were held. If tables have grown since rp_cut_new(),
+ * locks are held, to record the position in the journal. Sets `*held_ns` to the time for which
+ * the locks were held; `held_ns` may be NULL. If tables have grown since rp_cut_new(),
  * allocates more memory. Runs no callbacks of tables, so the caller may hold the store's lock.
  * Errors: RP_PRECONDITION (the cut was taken already), RP_NO_RESOURCE (no memory, or the tables
  * grow too fast; the caller should free the cut and start again). */
 RP_NODISCARD rp_status rp_cut_take(rp_cut *cut, void (*at_cut)(void *ctx), void *ctx,
                                    int64_t *held_ns, rp_error *err);
-/* Ends the cut and drops the trajectories that it keeps. If `kept`, rp_cut_block_changed() of
- * the next cut is true only for blocks that changed after this cut. Otherwise it is also true
- * for the blocks for which it was true in this cut. */
+/* Ends the cut and drops the trajectories that it keeps. `kept` says whether the blocks of this
+ * cut were stored, so that the next checkpoint can refer to them. If `kept` is true, only
+ * blocks that change after this cut count as changed in the next cut (rp_cut_block_changed()).
+ * If `kept` is false, the blocks that count as changed in this cut also count as changed in the
+ * next. */
 void rp_cut_free(rp_cut *cut, bool kept); /* NULL is fine */
 
 const rp_table_state *rp_cut_state(const rp_cut *cut, size_t table);
@@ -76,17 +78,17 @@ bool rp_cut_block_changed(const rp_cut *cut, size_t table, size_t block);
  * read in any order, more than once, and by several threads at once. */
 void rp_cut_read_block(rp_cut *cut, size_t table, size_t block,
                        rp_slot out[RP_SLOTS_PER_BLOCK]);
-/* Releases a block that has been read or is not needed. The trajectories that the cut keeps for
- * this block are dropped at once instead of at the end of the cut. The block must not be read
- * afterwards. */
+/* Releases a block that has been read or is not needed: drops the trajectories that the cut
+ * keeps for this block, which would otherwise be dropped at the end of the cut. The block must
+ * not be read afterwards. */
 void rp_cut_release_block(rp_cut *cut, size_t table, size_t block);
-/* Copies part of the dense set of the sampler (`which` is 0) or remover (1): `count` slots in
- * their order, from index `from` on. */
+/* Copies part of the dense set of the sampler (`which` is 0) or of the remover (`which` is 1):
+ * `count` slots in the order of the set, from index `from` on. */
 void rp_cut_read_set(rp_cut *cut, size_t table, int which, size_t from, size_t count,
                      uint32_t *out);
 
-/* The source of the slots and dense sets of a restore. A restore reads the blocks in ascending
- * order. */
+/* The source from which rp_table_restore() reads slots and dense sets. It reads the blocks in
+ * ascending order. */
 typedef struct rp_restore_source {
     /* Fills in a zeroed block. For a live slot, it sets key, priority, trajectory (a reference
      * for the table), inserted_at_ns, times_sampled, sequence, turn and state. For a free slot,
@@ -98,9 +100,9 @@ typedef struct rp_restore_source {
     void *ctx;
 } rp_restore_source;
 
-/* Restores a state into a new table with the same selectors. The options of the state replace
- * those of the table, except for name, signature and extensions. No other thread may use the
- * table during the call. Operations that are parked in the table (op.h) proceed afterwards.
+/* Restores a state into a new table with the same selectors. The options in the state replace
+ * the options of the table, except for name, signature and extensions. No other thread may use
+ * the table during the call. Operations that are parked in the table (op.h) proceed afterwards.
  * Extensions get no events. All blocks count as changed until rp_table_set_unchanged() is
  * called.
  *
@@ -117,7 +119,7 @@ RP_NODISCARD rp_status rp_table_restore(rp_table *t, const rp_table_state *state
 RP_NODISCARD rp_status rp_table_reselect(rp_table *t, const rp_selector_options *sampler,
                                          const rp_selector_options *remover, rp_error *err);
 
-/* Marks all blocks as unchanged, as after a cut that was kept. Used for a table that was
+/* Marks all blocks as unchanged, as if a cut had just been kept. Used for a table that was
  * restored from blocks on disk. No cut of the table may be open. */
 void rp_table_set_unchanged(rp_table *t);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the HTTP/2 frames in the bytes of a connection.
+/* Counts the HTTP/2 frames in the bytes that a peer sends on a connection. A server uses the
+ * counts to find nuisances (h2.h) that nghttp2 does not report.
  *
- * nghttp2 does not report DATA frames on an ended stream. The meter counts every frame, so the
- * meter's count minus the number of reported frames is the number of unreported frames.
+ * nghttp2 does not report DATA frames on an ended stream to its callbacks. The meter counts
+ * every DATA frame. So its count minus the number of reported DATA frames is the number of DATA
+ * frames on ended streams.
  *
  * nghttp2 does not report dynamic table size updates of HPACK (RFC 7541, section 6.3) either.
  * Any number of them can precede the first field of a header block. The meter counts these
@@ -73,8 +75,8 @@ static inline void rp_data_sum_add(rp_data_sum *sum, size_t length, bool ends)
         sum->cost += rp_data_cost(length);
 }
 
-/* Counts the frames whose headers end within these bytes. The bytes must follow those of the
- * previous call in the stream. */
+/* Counts the frames whose headers end within these bytes. The bytes must follow the bytes of
+ * the previous call on the connection. */
 void rp_frame_meter_feed(rp_frame_meter *meter, const uint8_t *data, size_t size);
 
 #endif

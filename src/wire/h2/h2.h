@@ -4,17 +4,19 @@
  *
  * The owner passes bytes from the peer to rp_h2_receive() and writes the bytes of
  * rp_h2_output() to the peer. The owner receives calls and their messages through the functions
- * of its handler, and sends messages. nghttp2 handles frames, headers and windows. rp_h2 adds
- * the messages of gRPC, sent messages that borrow the memory of chunks, flow control for each
- * call, and counts of nuisances: events that a hostile peer could cause too often.
+ * of its handler, and sends messages. nghttp2 handles frames, headers and windows. On top of
+ * it, rp_h2 splits the received data into gRPC messages, sends messages without copying the
+ * bytes that they borrow (message.h), applies flow control to each call, and reports nuisances:
+ * events that a hostile peer could cause too often. In this file, a call is an RPC or a plain
+ * HTTP request.
  *
  * Flow control. The window of the connection is returned to the peer as bytes arrive, so that a
  * paused call never blocks another call. The window of a call is returned only while the call
- * is not paused. So a paused call holds at most the bytes of its window, even within one large
- * message.
+ * is not paused. So while a call is paused, at most the bytes of its window arrive, even in the
+ * middle of a large message.
  *
- * Only one thread may use a connection. A handler function may call all functions of this file
- * except rp_h2_receive(), rp_h2_output() and rp_h2_free(). */
+ * Only one thread may use a connection. A handler function may use all functions of this file
+ * except rp_h2_receive(), rp_h2_output(), rp_h2_free(), and those whose comments forbid it. */
 #ifndef RP_WIRE_H2_H2_H
 #define RP_WIRE_H2_H2_H
 
@@ -28,7 +30,7 @@ typedef struct rp_h2 rp_h2;
 typedef struct rp_call rp_call;
 
 /* The headers of a request. The strings are valid only during on_request. "Refuse the call"
- * means that the owner must refuse it. */
+ * means that the owner must refuse the call. */
 typedef struct rp_request_head {
     rp_string method, path, content_type, authorization, encoding;
     /* For plain HTTP. `confirm` is the header x-reprise-confirm. */
@@ -41,8 +43,9 @@ typedef struct rp_request_head {
     bool is_repeated; /* there are several `authorization` headers: refuse the call */
 } rp_request_head;
 
-/* Nuisances: events that a peer is allowed to cause, but only up to a limit, which the owner
- * sets. "Sent data" is DATA sent to the peer. */
+/* Nuisances: events that a peer is allowed to cause, but only up to a limit. rp_h2 reports each
+ * nuisance to on_nuisance; the owner counts them and sets the limit. "Sent data" is DATA sent
+ * to the peer. */
 typedef enum rp_nuisance {
     RP_NUISANCE_RESET,      /* the peer reset a call before it had a response */
     RP_NUISANCE_MADE_RESET, /* this side had to reset a call because of the peer */
@@ -54,7 +57,7 @@ typedef enum rp_nuisance {
     RP_NUISANCE_BAD_FRAME,
     RP_NUISANCE_REFUSED, /* a call beyond the limit of open calls */
     RP_NUISANCE_PRIORITY,
-    RP_NUISANCE_OTHER,      /* an unknown frame, or headers over the limits */
+    RP_NUISANCE_OTHER,      /* an unknown frame, GOAWAY, or headers far over the limits */
     RP_NUISANCE_LATE,       /* a frame of an ended call, beyond the frames that may have been in
                                flight */
     RP_NUISANCE_FRAGMENT,   /* a few bytes of a message that do not complete it */
@@ -80,24 +83,25 @@ typedef struct rp_h2_handler {
      * true. */
     bool (*may_deliver)(void *user, rp_call *call, size_t size);
     /* A complete message has arrived. `data` is valid until the handler returns. If the message
-     * has a block of its own, `block` is that block, and the owner can keep the data by taking
-     * a reference to it. Otherwise `block` is NULL. */
+     * was received into a block (block.h), `block` is that block, and the owner can keep the
+     * data by taking a reference to the block. Otherwise `block` is NULL. */
     void (*on_message)(void *user, rp_call *call, const uint8_t *data, size_t size,
                        rp_block *block);
     /* The peer will send no more on this call. Called after the last message was delivered, so
      * never while the call is paused. */
     void (*on_half_close)(void *user, rp_call *call);
-    /* Called when some messages of this call were written, and at most half of the limit
-     * `queued_bytes` is still queued. */
+    /* Called when some messages of this call were written, and its queued messages have at most
+     * half of rp_h2_limits.queued_bytes. */
     void (*on_room)(void *user, rp_call *call);
     /* The call has ended: its response is complete, the peer has reset it, or the connection is
-     * being freed. `call` is invalid afterwards. Called once for each on_request. */
+     * being freed. `call` is invalid afterwards. Called once for each call: of a server, each
+     * on_request; of a client, each rp_h2_begin(). */
     void (*on_close)(void *user, rp_call *call);
     /* The peer has caused a nuisance. If the function returns false, rp_h2 ends the connection,
      * unless the handler has called rp_h2_terminate(). For RP_NUISANCE_RESET, `call` is the
      * call that the peer has reset. Its on_close is called next, unless on_request was not
-     * called for it. For other kinds `call` is NULL. The function may be NULL for a client,
-     * which does not count nuisances of its server. */
+     * called for it. For other kinds `call` is NULL. NULL: nuisances are ignored, which is
+     * right for a client. */
     bool (*on_nuisance)(void *user, rp_nuisance kind, rp_call *call);
     /* rp_h2 has ended a call with `status` because of a message of its peer. */
     void (*on_fault)(void *user, rp_call *call, rp_call_fault fault, rp_status status);
@@ -118,11 +122,13 @@ typedef struct rp_h2_handler {
 } rp_h2_handler;
 
 typedef struct rp_h2_limits {
-    uint32_t streams;            /* only for a server: the most calls that are open at once */
+    uint32_t streams;            /* only for a server: the most calls that may be open at
+                                    once */
     size_t message_bytes;        /* largest size of a received message */
     const char *message_setting; /* text for the error about message_bytes; borrowed, or NULL */
     size_t header_bytes, header_fields;
-    size_t queued_bytes; /* limit for the queued messages of a call: on_room */
+    size_t queued_bytes; /* of the messages that a call sends. More can be queued: the number
+                            only decides when on_room is called */
 } rp_h2_limits;
 
 /* Makes the connection of a server. Borrows `handler` and `pool`, the pool of all messages sent
@@ -130,12 +136,12 @@ typedef struct rp_h2_limits {
 RP_NODISCARD rp_status rp_h2_new(const rp_allocator *alloc, const rp_h2_handler *handler,
                                  void *user, const rp_h2_limits *limits, rp_message_pool *pool,
                                  rp_h2 **out);
-/* For a server, after its connection was closed: ends up to `most` calls and calls their
+/* For a server, after its connection was closed: ends up to `most` calls and invokes their
  * on_close. After the first use of this function the owner must not receive or send. Returns
  * the number of remaining calls. */
 size_t rp_h2_close_calls(rp_h2 *h2, size_t most);
-/* Ends all calls, calls their on_close (for a client, on_end first), and frees the connection.
- * NULL is fine. */
+/* Ends all calls, invokes their on_close (for a client, on_end first), and frees the
+ * connection. NULL is fine. */
 void rp_h2_free(rp_h2 *h2);
 /* From now on, blocks of `bytes` or more for received messages come from `alloc`, which is
  * copied. */
@@ -151,12 +157,12 @@ uint64_t rp_h2_events(const rp_h2 *h2);
 /* If a large message is arriving, returns an address in the message's block, and `*size`
  * receives a number of bytes. The owner may read up to `*size` of the next bytes directly to
  * this address. It must then pass these bytes, at this address, to rp_h2_receive(). Returns
- * NULL if there is no such message. */
+ * NULL if no large message is arriving. */
 uint8_t *rp_h2_receive_place(rp_h2 *h2, size_t *size);
 
-/* rp_h2_output() sets up to `capacity` parts to the bytes to write, and returns the number of
- * parts. Afterwards the owner reports with rp_h2_written() how many of these bytes were
- * written. */
+/* rp_h2_output() makes entries of `parts` point to the bytes to write next, and returns the
+ * number of these entries, at most `capacity`. Afterwards the owner reports with
+ * rp_h2_written() how many of these bytes were written. */
 size_t rp_h2_output(rp_h2 *h2, struct iovec *parts, size_t capacity);
 void rp_h2_written(rp_h2 *h2, size_t size);
 
@@ -167,8 +173,8 @@ bool rp_h2_is_over(const rp_h2 *h2);
 /* Returns true if the peer has violated HTTP/2. */
 bool rp_h2_is_violated(const rp_h2 *h2);
 
-/* Returns the bytes of messages, complete or not, that have arrived and were not delivered,
- * plus the memory to keep them. */
+/* Returns the bytes that have arrived of messages, complete or incomplete, that were not
+ * delivered, plus the size of the structs that keep the complete ones. */
 size_t rp_h2_held_bytes(const rp_h2 *h2);
 /* Returns the bytes of messages that were passed to rp_call_send() and have not been written.
  */
@@ -181,30 +187,33 @@ size_t rp_h2_awaited_bytes(const rp_h2 *h2);
 /* Returns the bytes of messages that were written, over the life of the connection. */
 uint64_t rp_h2_left_bytes(const rp_h2 *h2);
 size_t rp_h2_call_count(const rp_h2 *h2);
-/* Returns what the connection waits for: input that the peer has begun and not completed, on
- * calls that are not paused. `*bytes` receives the bytes of messages received over the life of
- * the connection, so that the caller can measure progress. */
+/* What a connection waits for from its peer. Messages of paused calls do not count. If several
+ * values apply, rp_h2_waits_for() returns the first of them. `*bytes` receives the bytes of
+ * messages received over the life of the connection, so that the caller can measure progress.
+ */
 typedef enum rp_h2_wait {
     RP_H2_WAITS_FOR_NOTHING,
     RP_H2_WAITS_FOR_GREETING, /* the peer's first settings */
     RP_H2_WAITS_FOR_HEADERS,
     RP_H2_WAITS_FOR_MESSAGE,
-    RP_H2_WAITS_FOR_CLOSE, /* the peer's end of the streams of calls with a complete response */
+    RP_H2_WAITS_FOR_CLOSE, /* the response of a call is complete, but the peer has not ended its
+                              side of the stream */
 } rp_h2_wait;
 rp_h2_wait rp_h2_waits_for(const rp_h2 *h2, uint64_t *bytes);
 
-/* Must be called from time to time. A call whose response is complete and whose stream the peer
- * has not ended is reset by the second call of this function after the response. An earlier
- * reset could make a proxy drop the response. */
+/* Must be called from time to time. Resets calls whose response is complete and whose stream
+ * the peer has not ended. A call is reset when this function runs for the second time after the
+ * response. An earlier reset could make a proxy drop the response. */
 void rp_h2_sweep(rp_h2 *h2);
 
 /* Sends a PING. */
 void rp_h2_ping(rp_h2 *h2);
 uint64_t rp_h2_pongs(const rp_h2 *h2); /* pings that the peer has acknowledged so far */
 
-/* Sends GOAWAY, so that the peer opens no more calls. The first call of this function announces
- * the end, and the second sends the final GOAWAY. A client begins no calls after the first
- * call. */
+/* Sends GOAWAY, so that the peer opens no more calls. On a server's connection, the first use
+ * of this function announces the end, and the second use sends the final GOAWAY. On a client's
+ * connection, the first use sends the final GOAWAY, and the client begins no calls afterwards.
+ */
 void rp_h2_go_away(rp_h2 *h2);
 enum { RP_H2_END_TEXT_BYTES = 160 };
 /* Ends the connection with this HTTP/2 error code (0: no error). Nothing more is received. Up
@@ -212,10 +221,11 @@ enum { RP_H2_END_TEXT_BYTES = 160 };
  * connection was ended before, nothing changes. */
 void rp_h2_terminate(rp_h2 *h2, uint32_t code, const char *text);
 bool rp_h2_is_ended(const rp_h2 *h2);
-/* Calls on_room of every call without queued messages. Begins with the rp_call after the one
- * that last sent something during this function. */
+/* Invokes on_room of every open call without queued messages, round robin: begins after the
+ * call that was the last to send something in its on_room, in this or an earlier use of this
+ * function. */
 void rp_h2_make_room(rp_h2 *h2);
-/* Calls `visit` for every open call. `visit` may finish the call. */
+/* Invokes `visit` for every open call. `visit` is allowed to finish the call. */
 void rp_h2_each_call(rp_h2 *h2, void (*visit)(void *user, rp_call *call), void *user);
 
 void rp_call_set_user(rp_call *call, void *user);
@@ -304,7 +314,7 @@ bool rp_h2_can_begin(const rp_h2 *h2);
 bool rp_h2_is_leaving(const rp_h2 *h2);
 /* Ends the client's side of the stream, after the messages sent before. */
 void rp_call_half_close(rp_call *call);
-/* Cancels a call: sends RST_STREAM and calls on_close, but not on_end, before it returns. */
+/* Cancels a call: sends RST_STREAM, and before it returns, invokes on_close, but not on_end. */
 void rp_call_cancel(rp_call *call);
 
 #endif

@@ -37,7 +37,8 @@ enum {
     RP_H2_WINDOW = 4 << 20,             /* bytes: flow-control window of a call */
     RP_H2_CONNECTION_WINDOW = 16 << 20, /* bytes: window of the connection */
     RP_H2_FRAME = 1 << 20,              /* bytes: the largest frame that either side sends */
-    RP_H2_EARNED_PINGS = 4,             /* pings earned by each DATA frame sent to the peer */
+    RP_H2_EARNED_PINGS = 4,             /* pings that the peer earns by each DATA frame sent to
+                                           it */
     RP_H2_EARNED_WINDOWS = 16,          /* window updates earned by each DATA frame sent to the
                                            peer */
     RP_H2_CALL_WINDOWS = 4, /* window updates earned by each call: grpcio sends two at once */
@@ -153,7 +154,7 @@ struct rp_h2 {
     size_t frame_left;       /* bytes of the current DATA frame that have not arrived */
     size_t earned_pings, earned_windows; /* pings and window updates earned and not used */
     size_t earned_fragments;             /* fragments earned and not used */
-    size_t earned_resets; /* earned resets of ended streams; each ended call earns one */
+    size_t earned_resets; /* earned resets of ended streams; each ended call earns one reset */
     size_t earned_late;   /* limit of DATA bytes in flight to calls that were reset */
     size_t pings_out;     /* pings that the peer has not acknowledged */
     rp_frame_meter meter; /* only in a server: counts all received frames */
