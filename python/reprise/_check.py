@@ -11,8 +11,8 @@ from typing import Any, Callable, Iterable, List, Mapping, Optional, Sequence, T
 from reprise import _core
 from reprise.errors import UnknownColumnError
 
-__all__ = ["advice", "check_names", "check_pattern", "check_seconds", "differing_names", "differing_steps",
-           "limiter_fields", "milliseconds", "name_columns", "need", "number", "suggest_names",
+__all__ = ["advice", "check_leaf_count", "check_names", "check_pattern", "check_seconds", "differing_names",
+           "differing_steps", "limiter_fields", "milliseconds", "name_columns", "need", "number", "suggest_names",
            "unknown_column", "whole_number"]
 
 _Callable = TypeVar("_Callable", bound=Callable[..., Any])
@@ -247,6 +247,24 @@ def differing_steps(structure: Any, first: Any) -> Optional[str]:
     if _differ(step, before) is None:
         return _other_keys(step, before, "an earlier step")
     return f"the step has {_joined(step)}; earlier steps have {_joined(before)}"
+
+
+def check_leaf_count(step: Any, count: int, reference: Optional[Sequence[Tuple[Any, ...]]]) -> None:
+    """Raises ValueError if a step has fewer leaves than patterns need: they find a column by its position.
+
+    Args:
+      step: the `_core.Structure` of a step.
+      count: how many leaves the patterns need.
+      reference: the paths of the reference step; None if it is not known.
+    """
+    if step.leaf_count >= count:
+        return
+    advice = "each step must have all of these, with None for a value that is missing"
+    if reference is None or not _joined(reference):
+        raise ValueError(f"the step has {step.leaf_count} leaves; the patterns were made for steps with at "
+                         f"least {count}: {advice}")
+    has = _joined(step.paths()) or ("no columns" if step.leaf_count == 0 else "one leaf without a name")
+    raise ValueError(f"the step has {has}; the patterns were made for steps with {_joined(reference)}: {advice}")
 
 
 def check_pattern(step: Any, columns: Mapping[int, Tuple[Any, ...]]) -> None:

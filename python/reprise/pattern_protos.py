@@ -34,10 +34,10 @@ class PatternNode(_Message):
 
     If only `stop` is set, the node is the row at `stop`, without a step dimension. If `start` is
     set, it is the slice `start:stop:step`. A node that was made of a reference step has the path of
-    the column in that step, which is not a field of the message.
+    the column in that step, and the paths of all its columns, which are not fields of the message.
     """
 
-    __slots__ = ("_path",)
+    __slots__ = ("_path", "_reference")
     FIELDS = {
         "flat_source_index": Field(1, int),
         "start": Field(2, int, "start_or_none"),

@@ -181,13 +181,24 @@ class _NameCheck:
         self._columns = {
             node.flat_source_index: node._path for node in nodes if hasattr(node, "_path")
         }
+        self._reference = next(
+            (node._reference for node in nodes if hasattr(node, "_reference")), None
+        )
+        self._leaves = 1 + max(
+            [node.flat_source_index for node in nodes]
+            + [condition.flat_source_index for config in configs for condition in config.conditions
+               if condition.WhichOneof("left") == "flat_source_index"],
+            default=-1,
+        )
         self._ask_at = 0.0
 
     def passes(self, step: Any, timeout: Optional[float]) -> bool:
         """Returns False if a server has not said the signatures of its tables: try again with the
         next step. ValueError if names differ, NotFoundError if a table does not exist."""
         _check.check_seconds("timeout", timeout)
-        _check.check_pattern(_core.Structure(step), self._columns)
+        structure = _core.Structure(step)
+        _check.check_leaf_count(structure, self._leaves, self._reference)
+        _check.check_pattern(structure, self._columns)
         if time.monotonic() < self._ask_at:
             return False
         try:
@@ -412,9 +423,9 @@ class BatchWriter:
 class _RefNode:
     """A leaf of a reference step: indexing it makes a node of a pattern."""
 
-    def __init__(self, index: int, path: Tuple[Any, ...]) -> None:
+    def __init__(self, index: int, paths: Sequence[Tuple[Any, ...]]) -> None:
         self._index = index
-        self._path = path
+        self._paths = paths
 
     def __getitem__(self, key: Any) -> pattern_protos.PatternNode:
         if isinstance(key, int):
@@ -424,7 +435,8 @@ class _RefNode:
         node = pattern_protos.PatternNode(
             flat_source_index=self._index, start=key.start, stop=key.stop, step=key.step
         )
-        object.__setattr__(node, "_path", self._path)
+        object.__setattr__(node, "_path", self._paths[self._index])
+        object.__setattr__(node, "_reference", self._paths)
         return node
 
 
@@ -454,7 +466,7 @@ def create_reference_step(step_structure: Any) -> ReferenceStep:
     """
     structure, numbers = _numbered(step_structure)
     paths = _core.Structure(structure).paths()
-    return _named(tree.unflatten_as(structure, [_RefNode(i, paths[i]) for i in numbers]))
+    return _named(tree.unflatten_as(structure, [_RefNode(i, paths) for i in numbers]))
 
 
 def pattern_from_transform(step_structure: Any, transform: PatternTransform) -> Pattern:

@@ -390,6 +390,36 @@ def test_unused_columns_may_be_anything(client):
     assert size(client) == 5
 
 
+@pytest.mark.parametrize("short", [{"obs": 1}, {"action": 1}, {}, 5, {"action": 1, "obs": 2}])
+def test_a_step_without_a_column_of_the_reference_step_is_refused(client, short):
+    pattern = structured.pattern_from_transform(
+        {"action": None, "obs": None, "reward": None}, lambda s: {"r": s["reward"][-1:]})
+    made = structured.create_config(pattern, "t")
+    text = "the patterns were made for steps with action, obs, reward: each step must have all of these"
+    writer = client.structured_writer([made])
+    for _ in range(2):
+        with pytest.raises(ValueError, match=text):
+            writer.append(short)
+    rows = np.zeros(2) if short == 5 else {name: np.zeros(2) for name in short}
+    with pytest.raises(ValueError, match=text):
+        client.batch_writer(2, [made]).append_batch(rows)
+
+    writer.append({"action": 1, "obs": None, "reward": None}, partial_step=True)
+    writer.append({"action": None, "obs": None, "reward": 1.0})
+    writer.append({"action": None, "obs": 2, "reward": None})  # has no value, and makes no item
+    writer.flush()
+    assert size(client) == 1
+    with pytest.raises(ValueError, match="unexpected length, got 1 but wanted 3"):
+        writer.append({"reward": 1.0})
+
+
+def test_a_step_with_fewer_leaves_than_a_config_without_names_is_refused(client):
+    node = pattern_protos.PatternNode(flat_source_index=2, stop=-1)
+    made = structured.Config(flat=[node], table="t", priority=structured.constant_priority_fn(1.0))
+    with pytest.raises(ValueError, match="the step has 2 leaves; the patterns .* with at least 3"):
+        client.structured_writer([made]).append([1, 2])
+
+
 def test_errors_of_append(client):
     writer = client.structured_writer([config(lambda s: [s["a"][-1], s["b"]["d"][-1]])])
     writer.append({"a": 1, "b": {"c": 1, "d": np.zeros(2)}})
