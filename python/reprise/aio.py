@@ -251,7 +251,7 @@ class AsyncClient:
     ) -> AsyncGenerator[Batch, None]:
         """`Client.sampler`, for `async for`: batches of stacked arrays, which are prefetched."""
         dataset = self.client.sampler(table, batch_size, **options)
-        await self._call(dataset.packer, options.get("timeout"))  # which waits for the server
+        await self._call(dataset.packer, dataset._patience())  # which waits for the server
         iterator = await self._run(dataset.__iter__, lambda: None)
         try:
             while True:

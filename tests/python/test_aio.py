@@ -4,6 +4,7 @@
 import asyncio
 import pathlib
 import re
+import socket
 
 import numpy as np
 import pytest
@@ -34,6 +35,17 @@ def client(request):
 
 def run(work, limit=60):
     return asyncio.run(asyncio.wait_for(work, limit))
+
+
+def closed_address():
+    """An address at which no server listens: its port is bound."""
+    holder = socket.socket()
+    holder.bind(("localhost", 0))
+    holders.append(holder)
+    return f"localhost:{holder.getsockname()[1]}"
+
+
+holders = []  # sockets of closed_address()
 
 
 def test_insert_and_sample(client):
@@ -245,6 +257,17 @@ def test_batches(client):
     found = run(main())
     assert len(found) == 3
     assert found[0]["x"].shape == (8, 1, 2)
+
+
+def test_batches_of_a_server_that_is_away_end_with_the_timeout():
+    async def main(**options):
+        async with aio.AsyncClient(closed_address()) as a:
+            async for _ in a.batches("t", 2, **options):
+                pass
+
+    for options in ({"rate_limiter_timeout": 0.1}, {"timeout": 0.1}):
+        with pytest.raises(errors.DeadlineExceededError):
+            run(main(**options))
 
 
 def test_batches_can_be_cancelled(client):
