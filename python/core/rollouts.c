@@ -168,7 +168,7 @@ static int take_columns(rollouts_request *r, PyObject *list)
         if (!PyArg_ParseTuple(PyList_GET_ITEM(list, (Py_ssize_t)i), "OOp", &name, &array, &raw))
             return -1;
         if (take_text(r, name, &columns[i].name) != 0 ||
-            core_tensor_from(array, columns[i].name.data, tensor, &keep) != 0)
+            core_tensor_from(array, PyUnicode_AsUTF8(name), tensor, &keep) != 0)
             return -1;
         if (tensor->dtype == RP_STRING) {
             Py_DECREF(keep);

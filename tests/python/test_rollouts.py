@@ -451,3 +451,10 @@ def test_calls_go_on_with_the_next_server(tmp_path):
 def test_the_columns_of_a_put_are_a_dict(rollouts):
     with pytest.raises(TypeError, match="columns must be a dict from name to array.*got ndarray"):
         rollouts.put("g", 0, np.ones(2), version=0)
+
+
+def test_the_error_of_a_column_has_its_whole_name_and_no_more(rollouts):
+    rollouts.put("g", 0, {"tokens": [1, 2]}, version=0)
+    for name in ("x", "ab", "a longer name"):
+        with pytest.raises(TypeError, match=f"leaf '{name}': "):
+            rollouts.put("h", 0, {name: object()}, version=0)
