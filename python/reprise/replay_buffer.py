@@ -24,6 +24,8 @@ A transition is drawn with a probability proportional to (priority + epsilon)^al
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import math
 import os
 from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Union
@@ -234,14 +236,22 @@ class ReplayBuffer(_core.ReplayBuffer):
         import json
         import zipfile
 
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, "save() needs the name of a file, and this is a directory",
+                                    os.fspath(path))
         part = f"{os.fspath(path)}.part"
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            archive.writestr("head.json", json.dumps(self._head()))
-            for i, (rows, weights) in enumerate(self._blocks()):
-                for name, array in {**rows, "weights": weights}.items():
-                    with archive.open(f"{i:06}/{name}.npy", "w", force_zip64=True) as file:
-                        np.lib.format.write_array(file, array, allow_pickle=False)
-        os.replace(part, path)
+        try:
+            with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+                archive.writestr("head.json", json.dumps(self._head()))
+                for i, (rows, weights) in enumerate(self._blocks()):
+                    for name, array in {**rows, "weights": weights}.items():
+                        with archive.open(f"{i:06}/{name}.npy", "w", force_zip64=True) as file:
+                            np.lib.format.write_array(file, array, allow_pickle=False)
+            os.replace(part, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.remove(part)
+            raise
 
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> "ReplayBuffer":

@@ -621,3 +621,20 @@ def test_the_gil_is_let_go_while_rows_are_copied():
         has_run = witness.has_run
 
     assert has_run
+
+
+def test_a_folder_is_no_file_to_save_to(tmp_path):
+    with pytest.raises(IsADirectoryError, match="needs the name of a file, and this is a directory") as raised:
+        make().save(tmp_path / "")
+    assert raised.value.filename == str(tmp_path)
+    assert not list(tmp_path.parent.glob("*.part"))
+
+
+def test_a_save_that_fails_leaves_no_part(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError("no")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="no"):
+        make().save(tmp_path / "x")
+    assert not list(tmp_path.iterdir())
