@@ -23,7 +23,7 @@ def act() -> None:
     version = -1
     while version < VERSIONS - 1:  # an actor fetches parameters now and then
         [sample] = client.sample("parameters", emit_timesteps=False)
-        weights, version = sample.data[0], int(sample.data[1])
+        weights, version = sample.data[0], sample.data[1].item()
         assert weights.shape == (1, 256, 256)
         seen.append(version)
 
