@@ -25,7 +25,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 import numpy as np
 
 from reprise import errors, local_path, local_servers, pybind, rate_limiters, specs
-from reprise._log import saying
+from reprise._log import Patience, logger, saying
 from reprise.table import Table
 from reprise.thread_server import ThreadServer
 
@@ -267,10 +267,33 @@ class Child:
             if self._process.poll() is None:
                 try:
                     self._write({"do": "stop", "grace": grace})
-                    self._process.wait(grace + self._stop_timeout)
+                    self._wait_for_end(grace)
                 except (OSError, ValueError, subprocess.TimeoutExpired):
                     self._process.kill()
             self._clean_up()
+
+    def _wait_for_end(self, grace: float) -> None:
+        """Waits for the end of the process after a request to stop. Logs what it waits for, and that it
+        gives up: then raises TimeoutExpired."""
+        until = time.monotonic() + grace + self._stop_timeout
+        what = "writes its last checkpoint, or " if self._stop_timeout == _LOAD_TIMEOUT else ""
+        reason = f"the server's process {self.pid} has not ended after stop(): it {what}does not respond"
+        try:
+            self._process.wait(grace)
+        except subprocess.TimeoutExpired:
+            pass
+        patience = Patience()
+        while True:
+            left = until - time.monotonic()
+            try:
+                self._process.wait(patience.slice(max(0.0, left)))
+                return
+            except subprocess.TimeoutExpired:
+                if left <= 0:
+                    logger().warning("the server's process %d did not end within %.0f s of stop() and was "
+                                     "killed", self.pid, grace + self._stop_timeout)
+                    raise
+                patience.check(reason)
 
     def kill(self) -> None:
         if os.getpid() == self._parent:

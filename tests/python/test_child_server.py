@@ -301,3 +301,16 @@ def test_calls_of_a_client_say_that_the_process_has_ended(caplog):
     server.stop()
     assert not local_servers.children
     assert local_servers.explain("localhost:1: refused") == "localhost:1: refused"
+
+
+def test_a_stop_that_waits_says_so(caplog, monkeypatch):
+    monkeypatch.setattr(child_server, "_STOP_TIMEOUT", 1.0)
+    server = reprise.Server([table()], where="child")
+    monkeypatch.setattr(reprise._log, "_FIRST_S", 0.1)
+    caplog.clear()
+    os.kill(server.pid, signal.SIGSTOP)
+    server.stop()
+    texts = [record.getMessage() for record in caplog.records]
+    assert f"the server's process {server.pid} has not ended after stop(): it does not respond" in texts[0]
+    assert texts[0].startswith("still waiting after")
+    assert texts[-1] == f"the server's process {server.pid} did not end within 1 s of stop() and was killed"
