@@ -21,6 +21,7 @@ typedef struct server_object {
     PyObject *durable; /* E1; may be NULL. The caller stops the server before it closes this */
     int port;
     int log_level;
+    bool is_logged;
     pid_t pid;
 } server_object;
 
@@ -34,6 +35,16 @@ static void write_log(void *ctx, rp_log_level level, const char *event, const ch
     if ((int)level > *limit) return;
     assert((size_t)level < sizeof level_names / sizeof *level_names);
     (void)fprintf(stderr, "reprise: %s: %s %s\n", level_names[level], event, fields);
+}
+
+/* Logs that the server has started, or is about to stop, as `reprise serve` does. */
+static void log_state(server_object *self, const char *event)
+{
+    char fields[32];
+
+    if (!self->is_logged) return;
+    (void)snprintf(fields, sizeof fields, "port=%d", self->port);
+    write_log(&self->log_level, RP_LOG_INFO, event, fields);
 }
 
 static int level_from(const char *name, int *level)
@@ -207,6 +218,7 @@ static int parse(PyObject *args, PyObject *kwargs, server_object *self, PyObject
     if (log != NULL) {
         if (level_from(log, &self->log_level) < 0) return -1;
         options->log = (rp_log){write_log, &self->log_level};
+        self->is_logged = true;
     }
     options->loops = (size_t)loops;
     options->shared_memory_bytes = (size_t)shared_bytes;
@@ -256,6 +268,7 @@ static PyObject *server_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         goto fail;
     }
     self->port = rp_server_port(self->server);
+    log_state(self, "serving");
     Py_DECREF(sequence);
     return (PyObject *)self;
 fail:
@@ -282,6 +295,7 @@ static int stop(server_object *self, int64_t grace_ms)
 
     self->server = NULL;
     if (server == NULL || self->pid != getpid()) return 0;
+    log_state(self, "stopping");
     if (grace_ms > 0) result = core_wait(do_drain, server, grace_ms, NULL, false, &st, &err);
     Py_BEGIN_ALLOW_THREADS
     rp_server_free(server);

@@ -191,7 +191,9 @@ class Server:
         themselves, and read large chunks in the server's memory. Not with certificates or tokens.
       threads: the number of event loops; 0: one for each processor.
       limits: limits on the requests of peers, by their names in reprise/server.h.
-      log: the level of the log on stderr: "error", "warning", "info" or "debug". None: no log.
+      log: the level of the log on stderr: "error"; "warning", for instance connections that are refused;
+        "info", also the start and the stop of the server; or "debug", also the memory that the items
+        take near `max_bytes`. None: no log.
 
     Raises:
       ValueError: there is no table, two tables have the same name, a table belongs to another

@@ -314,3 +314,13 @@ def test_a_stop_that_waits_says_so(caplog, monkeypatch):
     assert f"the server's process {server.pid} has not ended after stop(): it does not respond" in texts[0]
     assert texts[0].startswith("still waiting after")
     assert texts[-1] == f"the server's process {server.pid} did not end within 1 s of stop() and was killed"
+
+
+@pytest.mark.parametrize("where", ["process", "child"])
+def test_the_log_is_on_stderr(where, capfd):
+    for level in ("info", "warning"):
+        with reprise.Server([table()], where=where, log=level) as server:
+            port = server.port
+        told = capfd.readouterr().err
+        for event in ("serving", "stopping"):
+            assert (f"reprise: info: {event} port={port}" in told) == (level == "info")
