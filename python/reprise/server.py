@@ -273,6 +273,8 @@ class Server:
         for table, its_place in zip(self._tables, place.places):
             table._place = its_place
             table._server = weakref.ref(self)
+            if stored is not None:
+                storage_module.warn_of_saved(table.name, table._options, its_place.info())
         # Stops the server when the object is garbage-collected, or when the interpreter exits.
         self._finalizer = weakref.finalize(self, place.stop, 0.0)
 

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, Mapping, NamedTuple, Optional, Union
 
 from reprise import _check, _core
+from reprise._log import logger
 
 if TYPE_CHECKING:
     from reprise.platform.checkpointers_lib import CheckpointerBase
@@ -124,6 +125,31 @@ def options_of(storage: Storage) -> Dict[str, Any]:
         "salvage": bool(storage.salvage),
         "accept_changes": bool(storage.accept_changes),
     }
+
+
+_LIMITER = ("samples_per_insert", "min_size_to_sample", "min_diff", "max_diff")
+_NO_BOUND = 1e300  # Reverb's limiters have the largest double
+
+
+def _settings(options: Mapping[str, Any]) -> Dict[str, Any]:
+    """Returns the settings of a table that a server keeps with its data, by name."""
+    return {"max_size": options["max_size"], "max_times_sampled": options["max_times_sampled"],
+            **dict(zip(_LIMITER, options["limiter"]))}
+
+
+def _text(name: str, value: float) -> str:
+    return f"{name}={'no bound' if abs(value) > _NO_BOUND else format(value, '.12g')}"
+
+
+def warn_of_saved(table: str, given: Mapping[str, Any], used: Mapping[str, Any]) -> None:
+    """Logs that saved settings of a table are used, if they differ from those that were given."""
+    ours, saved = _settings(given), _settings(used)
+    differ = [name for name in ours if ours[name] != saved[name]]
+    if differ:
+        logger().warning(
+            "table %r: the saved %s %s used, not %s as given; client.alter_table(%r, ...) changes %s",
+            table, ", ".join(_text(name, saved[name]) for name in differ), "is" if len(differ) == 1 else "are",
+            ", ".join(_text(name, ours[name]) for name in differ), table, "it" if len(differ) == 1 else "them")
 
 
 def begin_with(path: str, fallback: Optional[str]) -> None:

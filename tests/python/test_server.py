@@ -685,3 +685,28 @@ def test_another_saved_signature_is_compared(tmp_path):
     with pytest.raises(Exception, match=r"table 't': its signature is not the one that is saved: column 0 is 'obs' "
                        r"float \[4\], saved is 'obs' double \[4\]; give the saved one, or use a new directory"):
         open_with(np.float32)
+
+
+@pytest.mark.parametrize("keep", [
+    lambda path: {"storage": path},
+    lambda path: {"checkpointer": reprise.checkpointers.DefaultCheckpointer(path)},
+])
+@pytest.mark.parametrize("where", ["process", "child"])
+def test_saved_settings_that_differ_are_logged(tmp_path, caplog, where, keep):
+    def open_with(**options):
+        options = {"max_size": 100, "rate_limiter": reprise.rate_limiters.MinSize(1), **options}
+        made = reprise.Table("t", reprise.selectors.Uniform(), reprise.selectors.Fifo(), **options)
+        return reprise.Server([made], where=where, **keep(str(tmp_path / "data")))
+
+    with open_with() as server:
+        server.localhost_client().insert(np.zeros(2), {"t": 1.0})
+        server.localhost_client().checkpoint()
+    with open_with():
+        assert not caplog.records
+    with open_with(max_size=3, rate_limiter=reprise.rate_limiters.MinSize(2)) as server:
+        assert server._tables[0].info.max_size == 100
+    [record] = caplog.records
+    assert record.name == "reprise" and record.levelname == "WARNING"
+    assert record.getMessage() == (
+        "table 't': the saved max_size=100, min_size_to_sample=1 are used, not max_size=3, min_size_to_sample=2 "
+        "as given; client.alter_table('t', ...) changes them")
