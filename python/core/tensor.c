@@ -29,6 +29,7 @@ static const struct {
 
 enum {
     EXTRA_COUNT = sizeof(extra_dtypes) / sizeof(extra_dtypes[0]),
+    MAX_DIGITS = 80, /* of an integer in an error */
     QUANTIZED_COUNT = sizeof(quantized_dtypes) / sizeof(quantized_dtypes[0]),
 };
 
@@ -202,6 +203,15 @@ static int string_of(PyObject *obj, const char *path, rp_string *string)
     } else if (PyBytes_Check(obj)) {
         string->data = PyBytes_AS_STRING(obj);
         size = PyBytes_GET_SIZE(obj);
+    } else if (PyLong_Check(obj)) {
+        PyObject *text = PyObject_Str(obj); /* ValueError if it has thousands of digits */
+        bool is_short = text != NULL && PyUnicode_GET_LENGTH(text) <= MAX_DIGITS;
+
+        PyErr_Clear();
+        refuse(PyExc_TypeError, path, "an integer must fit into int64 or uint64%s%V",
+               is_short ? ", got " : "", is_short ? text : NULL, "");
+        Py_XDECREF(text);
+        return -1;
     } else {
         return refuse(PyExc_TypeError, path,
                       "an array of objects must hold str or bytes, got %s",

@@ -451,6 +451,8 @@ class Client(Connection):
             if not hasattr(updates, "keys"):
                 raise TypeError(f"updates must map keys to priorities, got {updates!r}")
             updates = dict(updates)
+        if deletes is not None and not hasattr(deletes, "__len__"):
+            raise TypeError(f"deletes must be a list or an array of keys, got {deletes!r}")
         self._client.mutate(table, updates, None, deletes, timeout)
 
     @suggest_names
@@ -466,6 +468,8 @@ class Client(Connection):
         Raises:
           ValueError: there are not as many priorities as keys, or a priority is invalid.
         """
+        if keys is None:
+            raise TypeError("keys must be a list or an array of keys, such as batch.keys, got None")
         self._client.mutate(table, keys, priorities, None, timeout)
 
     @suggest_names

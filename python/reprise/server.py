@@ -121,6 +121,11 @@ def _hosts(address: Union[None, str, Sequence[str]]) -> List[str]:
     hosts = [address] if isinstance(address, str) else list(address)
     if not hosts:
         raise ValueError("address must have at least one host")
+    for host in hosts:
+        name, port = split_address(host)
+        if port and (":" not in name or name[0] == "["):
+            raise ValueError(f"address takes hosts without a port, got {host!r}: write address={name!r}, "
+                             f"port={port}")
     return [f"[{host}]" if ":" in host and host[0] != "[" else host for host in hosts]
 
 

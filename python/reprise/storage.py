@@ -103,6 +103,9 @@ def _ms(name: str, seconds: Any) -> int:
 
 def options_of(storage: Storage) -> Dict[str, Any]:
     """Returns the arguments of `reprise._core.Durable`, as plain values."""
+    path = os.fspath(storage.path)
+    if not path:
+        raise ValueError("the path of the storage is empty: give a directory, such as './data'")
     if storage.durability not in _DURABILITIES:
         raise ValueError(
             f"durability must be 'checkpoint', 'interval' or 'sync', got {storage.durability!r}"
@@ -115,7 +118,7 @@ def options_of(storage: Storage) -> Dict[str, Any]:
     _check.whole_number("max_memory", storage.max_memory, 0, 2**63 - 1)
     every = storage.checkpoint_every
     return {
-        "path": os.path.abspath(os.fspath(storage.path)),
+        "path": os.path.abspath(path),
         "durability": storage.durability,
         "sync_ms": _ms("sync_every", storage.sync_every),
         "period_ms": -1 if every is None else _ms("checkpoint_every", every),

@@ -42,6 +42,8 @@ class DefaultCheckpointer(CheckpointerBase):
     ) -> None:
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"path must be a str or a path, got {path!r}")
+        if not os.fspath(path):
+            raise ValueError("path is empty: give a directory, such as './checkpoints'")
         self.path = path
         self.group = group
         self.fallback_checkpoint_path = fallback_checkpoint_path
