@@ -114,7 +114,7 @@ def _open(store: _core.Store, storage: Mapping[str, Any], run_bytes: int) -> _co
     with saying(f"the data in {storage['path']} is being loaded"):
         storage_module.begin_with(storage["path"], storage["fallback"])
         try:
-            return _core.Durable(store, **options)
+            durable = _core.Durable(store, **options)
         except errors.StatusError as e:
             if "it is saved with sampler" in str(e):
                 e.args = (f"{e}; Storage(path, accept_changes=True) keeps the items",)
@@ -122,6 +122,10 @@ def _open(store: _core.Store, storage: Mapping[str, Any], run_bytes: int) -> _co
                 e.args = (f"{e}; reprise data verify lists the damage, Storage(path, salvage=True) loads "
                           "what can be read",)
             raise
+        trouble = durable.info().get("trouble")
+        if trouble:
+            logger().warning("%s: %s", storage["path"], trouble)
+        return durable
 
 
 def _needs_credentials(options: Mapping[str, Any]) -> bool:

@@ -93,7 +93,8 @@ static void on_tier_event(void *ctx, bool degraded, const char *text)
     rp_mutex_unlock(&d->mu);
 }
 
-/* Passes on reports of recovery. Damage does not end, so it is not recorded as a trouble. */
+/* Passes on reports of recovery. They are not recorded as troubles: report_fallback() records
+ * the one that matters after the start. */
 static void on_recovery_event(void *ctx, bool degraded, const char *text)
 {
     const rp_durable *d = ctx;
@@ -304,6 +305,27 @@ static rp_status load(rp_durable *d, rp_recovery *r, uint64_t *before, bool *cha
     return st;
 }
 
+/* If recovery has loaded an older checkpoint than the newest, records this as a trouble, which
+ * lasts until the directory is opened again: else only a log would show that data is missing.
+ */
+static void report_fallback(rp_durable *d, const rp_recovery *r)
+{
+    const char *lost = "all changes since then are lost";
+    char text[RP_ERROR_TEXT_BYTES];
+
+    if (!r->is_older) return;
+    if (r->salvage)
+        lost = "changes since then can be missing";
+    else if (r->has_journal)
+        lost = "the journal had all changes since then";
+    (void)snprintf(text, sizeof text,
+                   "checkpoint %" PRIu64 " is damaged, checkpoint %" PRIu64
+                   " was loaded: %" PRIu64 " items; %s; the folder quarantine has the damaged "
+                   "one; this report ends at the next start",
+                   r->failed_checkpoint, r->checkpoint, d->info.recovered_items, lost);
+    rp_durable_trouble(d, RP_TROUBLE_FALLBACK, text);
+}
+
 /* Loads the directory and sets up the checkpointer. `*found_journal`: journal files existed. */
 static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_journal,
                          rp_error *err)
@@ -370,6 +392,7 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
     rp_recovery_deinit(&r);
     note_storage(d);
     rp_durable_load_runs(d);
+    report_fallback(d, &r);
     return RP_OK;
 }
 

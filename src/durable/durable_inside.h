@@ -48,6 +48,7 @@ typedef enum rp_trouble {
     RP_TROUBLE_JOURNAL,
     RP_TROUBLE_TIER,
     RP_TROUBLE_RESERVE,
+    RP_TROUBLE_FALLBACK, /* an older checkpoint was loaded; lasts until the next start */
     RP_TROUBLES,
 } rp_trouble;
 

@@ -265,6 +265,26 @@ def test_a_reprise_fallback_checkpoint_is_loaded(what, tmp_path):
         assert values(server.localhost_client()) == [1.0, 2.0]
 
 
+def test_a_damaged_newest_checkpoint_is_reported_until_the_next_start(tmp_path, caplog):
+    def serve():
+        return reprise.Server([reprise.Table.queue("q", 10)], storage=str(tmp_path))
+
+    with serve() as server:
+        client = server.localhost_client()
+        client.insert([1.0], {"q": 1.0})
+        path = pathlib.Path(client.checkpoint())
+    newest = max(path.parent.iterdir())
+    content = bytearray(newest.read_bytes())
+    content[len(content) // 2] ^= 255
+    newest.write_bytes(content)
+    with caplog.at_level("WARNING", "reprise"), serve() as server:
+        state = server.localhost_client().storage()
+        assert server.localhost_client().server_info()["q"].current_size in (0, 1)
+    state = state[0] if isinstance(state, list) else state
+    assert state["degraded"] and "is damaged, checkpoint" in state["trouble"], state
+    assert [r.getMessage() for r in caplog.records] == [f"{tmp_path}: {state['trouble']}"]
+
+
 def test_a_reverb_fallback_checkpoint_is_loaded(tmp_path):
     if not REVERB.exists():
         pytest.skip("no checkpoint of dm-reverb here")

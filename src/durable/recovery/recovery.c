@@ -218,6 +218,7 @@ static rp_status load_any(rp_recovery *r, directory *d, rp_error *err)
 {
     bool has_current = d->current_status == RP_OK, is_final = false;
     uint64_t first = has_current ? d->current.checkpoint : 0;
+    uint64_t tried = first;
     rp_error why = {0};
     rp_status st = RP_CORRUPT;
 
@@ -233,11 +234,13 @@ static rp_status load_any(rp_recovery *r, directory *d, rp_error *err)
             if (d->why.code == RP_OK) d->why = why;
             rp_recovery_report(r, "checkpoint not loaded: %s", why.text);
             r->is_whole = false;
+            if (!r->is_older) r->failed_checkpoint = tried;
             r->is_older = true;
         }
         why = (rp_error){0};
         if (has_current && d->manifests.at[i] >= first) continue;
-        st = load(r, d, d->manifests.at[i], &is_final, &why);
+        tried = d->manifests.at[i];
+        st = load(r, d, tried, &is_final, &why);
     }
     if (st == RP_OK) return RP_OK;
     if (why.code == RP_OK || (d->why.code != RP_OK && !is_final)) why = d->why;

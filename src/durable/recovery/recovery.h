@@ -35,8 +35,9 @@ typedef struct rp_recovery {
     void (*on_tier_event)(void *ctx, bool degraded, const char *text); /* passed to the tier */
     void *ctx;
     /* Results. */
-    bool is_fresh;        /* the directory was empty */
-    bool is_older;        /* a newer checkpoint could not be loaded */
+    bool is_fresh;              /* the directory was empty */
+    bool is_older;              /* a newer checkpoint could not be loaded */
+    uint64_t failed_checkpoint; /* if is_older: number of the newest one that failed */
     uint64_t wanted_lsn;  /* log sequence number (LSN) of the newest checkpoint whose manifest
                              could be read */
     uint64_t highest_lsn; /* highest LSN in any manifest, rollouts file or journal file,

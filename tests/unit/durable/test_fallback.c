@@ -177,6 +177,53 @@ static void a_later_journal_is_not_redone_on_an_older_checkpoint(void **state)
     rp_sim_free(disk);
 }
 
+/* Without a journal, the items of the damaged checkpoint are missing. The state says so for as
+ * long as the store is open, also after further checkpoints. */
+static void a_fallback_without_a_journal_stays_a_trouble(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_durable_info info;
+    rp_test_rig rig;
+
+    (void)state;
+    open_as(&rig, disk, RP_DURABLE_CHECKPOINT);
+    put(&rig, 1, 7);
+    rp_test_rig_save(&rig);
+    rp_test_rig_deinit(&rig);
+    rp_test_damage_newest(disk);
+    open_as(&rig, disk, RP_DURABLE_CHECKPOINT);
+    rp_test_rig_save(&rig);
+    info = rp_test_rig_info(&rig);
+    assert_true(info.degraded);
+    assert_non_null(strstr(info.trouble, "checkpoint 2 is damaged, checkpoint 1 was loaded"));
+    assert_non_null(strstr(info.trouble, "0 items; all changes since then are lost"));
+    assert_non_null(strstr(info.trouble, "ends at the next start"));
+    rp_test_rig_deinit(&rig);
+    open_as(&rig, disk, RP_DURABLE_CHECKPOINT);
+    assert_false(rp_test_rig_info(&rig).degraded);
+    rp_test_rig_deinit(&rig);
+    rp_sim_free(disk);
+}
+
+/* With the journal nothing is missing, but the disk has damaged a file. */
+static void a_fallback_with_a_journal_says_that_it_has_everything(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_test_rig rig;
+
+    (void)state;
+    open_as(&rig, disk, RP_DURABLE_SYNC);
+    put(&rig, 1, 7);
+    rp_test_rig_save(&rig);
+    rp_test_rig_deinit(&rig);
+    rp_test_damage_newest(disk);
+    open_as(&rig, disk, RP_DURABLE_SYNC);
+    assert_non_null(
+        strstr(rp_test_rig_info(&rig).trouble, "7 items; the journal had all changes"));
+    rp_test_rig_deinit(&rig);
+    rp_sim_free(disk);
+}
+
 /* A table grows by its configuration, which is in no journal either. */
 static void a_journal_is_not_redone_on_a_checkpoint_before_a_config_change(void **state)
 {
@@ -323,6 +370,8 @@ RP_TESTS(fallback)
         cmocka_unit_test(the_previous_checkpoint_and_the_journal_have_everything),
         cmocka_unit_test(temporary_files_are_removed),
         cmocka_unit_test(a_later_journal_is_not_redone_on_an_older_checkpoint),
+        cmocka_unit_test(a_fallback_without_a_journal_stays_a_trouble),
+        cmocka_unit_test(a_fallback_with_a_journal_says_that_it_has_everything),
         cmocka_unit_test(a_journal_is_not_redone_on_a_checkpoint_before_a_config_change),
         cmocka_unit_test(a_checkpoint_that_never_became_current_is_removed),
         cmocka_unit_test(an_older_checkpoint_with_half_a_journal_is_refused),
