@@ -70,6 +70,14 @@ rp_status rp_address_parse(const char *text, rp_address *out, rp_error *err)
     if (end != NULL)
         return rp_fail(err, RP_INVALID, "address '%s': write host:port, without '%.*s'", text,
                        (int)(end + 3 - text), text);
+    if (text[0] == '/')
+        return rp_fail(err, RP_INVALID, "address '%s': write a socket as 'unix:%s'", text,
+                       text);
+    if (strchr(text, ' ') != NULL)
+        return rp_fail(err, RP_INVALID,
+                       "address '%s': an address has no space; separate addresses by a comma, "
+                       "as in 'one:8000,two:8000'",
+                       text);
     end = bracketed ? strchr(text, ']') : strrchr(text, ':');
     if (end == NULL && bracketed)
         return rp_fail(err, RP_INVALID, "address '%s': ']' is missing", text);

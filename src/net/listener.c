@@ -126,6 +126,11 @@ static rp_status parse_host(const char *text, target *t, rp_error *err)
     if (scheme_end != NULL)
         return rp_fail(err, RP_INVALID, "address '%s': write host:port, without '%.*s'", text,
                        (int)(scheme_end + 3 - text), text);
+    if (text[0] == '/')
+        return rp_fail(err, RP_INVALID, "address '%s': write a socket as 'unix:%s'", text,
+                       text);
+    if (strchr(text, ' ') != NULL)
+        return rp_fail(err, RP_INVALID, "address '%s': an address has no space", text);
     if (end == NULL && bracketed)
         return rp_fail(err, RP_INVALID, "address '%s': ']' is missing", text);
     if (end == NULL || (bracketed && end[1] != ':'))

@@ -29,15 +29,26 @@ static void malformed_addresses_are_refused_with_a_reason(void **state)
     static const struct {
         const char *text, *part;
     } wrong[] = {
-        {"", "port is missing"},          {"host", "port is missing"},
-        {":80", "host is missing"},       {"host:", "port must be"},
-        {"host:0", "port must be"},       {"host:65536", "port must be"},
-        {"host:80x", "port must be"},     {"host:999999", "port must be"},
-        {"::1:80", "[v6]:port"},          {"[::1", "']' is missing"},
-        {"[::1]80", "port is missing"},   {"[nonsense]:80", "not an IPv6"},
-        {"unix:", "path is missing"},     {"ho st:80", "not the name"},
-        {"user@host:80", "not the name"}, {"[]:80", "host is missing"},
-        {"host:80/", "the '/' at"},       {"host:80/x", "the '/x' at its end, as in 'host:80'"},
+        {"", "port is missing"},
+        {"host", "port is missing"},
+        {":80", "host is missing"},
+        {"host:", "port must be"},
+        {"host:0", "port must be"},
+        {"host:65536", "port must be"},
+        {"host:80x", "port must be"},
+        {"host:999999", "port must be"},
+        {"::1:80", "[v6]:port"},
+        {"[::1", "']' is missing"},
+        {"[::1]80", "port is missing"},
+        {"[nonsense]:80", "not an IPv6"},
+        {"unix:", "path is missing"},
+        {"ho st:80", "an address has no space"},
+        {"user@host:80", "not the name"},
+        {"[]:80", "host is missing"},
+        {"a:1 b:2", "separate addresses by a comma"},
+        {"/tmp/x.sock", "write a socket as 'unix:/tmp/x.sock'"},
+        {"host:80/", "the '/' at"},
+        {"host:80/x", "the '/x' at its end, as in 'host:80'"},
     };
     char longest[400];
     rp_address a;
