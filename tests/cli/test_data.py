@@ -109,6 +109,22 @@ def test_verify_reads_the_whole_file(data, part):
         path.write_bytes(content)
 
 
+@pytest.mark.parametrize("is_newest", [False, True])
+def test_verify_advises_no_salvage_if_a_server_starts_without_it(is_newest, serve, stop, tmp_path):
+    arguments = ["--port", "0", "--data", tmp_path / "data", "--durability", "sync", "--table", "t:fifo:1000"]
+    stop(serve(*arguments))  # which writes a checkpoint at its end
+    newest = max((tmp_path / "data" / "manifest").glob("*"))
+    damaged = newest if is_newest else tmp_path / "data" / "CURRENT"
+    flip(damaged, 40)
+
+    done = reprise("data", "verify", tmp_path / "data")
+
+    assert done.returncode == 1 and damaged.name in done.stdout, done
+    assert re.search(r"^reprise serve --data DIR loads checkpoint \d+ and the journal since then; --salvage is needed "
+                     r"only if it refuses", done.stdout, re.M), done.stdout
+    stop(serve(*arguments))
+
+
 def test_a_missing_segment_is_damage(data):
     only(data, "seg/*").unlink()
     done = reprise("data", "verify", data)

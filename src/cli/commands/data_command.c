@@ -68,6 +68,8 @@ typedef struct data {
     rp_grid grid;
     bool only_bad; /* list only files that are damaged or torn */
     uint64_t rows;
+    uint64_t spared; /* damaged files without which a server starts: it needs CURRENT and the
+                        newest manifest only if no older manifest is good */
 } data;
 
 /* Returns advice for a source that is not there or has not what it should, or NULL. */
@@ -192,6 +194,9 @@ static void on_file(void *ctx, const rp_data_file *file)
 {
     data *d = ctx;
 
+    d->spared += file->state == RP_DATA_DAMAGED &&
+                 (file->kind == RP_DATA_CURRENT || file->kind == RP_DATA_CHECKPOINT ||
+                  file->kind == RP_DATA_OTHER);
     if (d->json) {
         rp_data_file_json(&d->buffer, file);
         return;
@@ -222,7 +227,13 @@ static void finish_look(data *d, const rp_data_summary *s, bool thorough)
     if (thorough && s->damaged == 0) rp_text_buffer_put(&d->buffer, "all fine; ");
     rp_data_summary_words(&d->buffer, s);
     rp_text_buffer_put(&d->buffer, "\n");
-    if (s->damaged > 0)
+    if (s->damaged > 0 && s->checkpoint != 0 && d->spared == s->damaged)
+        rp_text_buffer_format(
+            &d->buffer,
+            "reprise serve --data DIR loads checkpoint %" PRIu64
+            " and the journal since then; --salvage is needed only if it refuses to start\n",
+            s->checkpoint);
+    else if (s->damaged > 0)
         rp_text_buffer_put(
             &d->buffer,
             s->checkpoint != 0
