@@ -161,6 +161,27 @@ static rp_status order_files(const target *to, rp_array_files *all, rp_problem *
     return RP_OK;
 }
 
+/* Fails if the last array has the name of an earlier one. Without a signature, the order of the
+ * files counts, so two files in different folders may have the same name; NAME= may not. */
+static bool is_repeated(const rp_array_files *all, rp_problem *problem)
+{
+    const rp_array_file *last;
+
+    if (all->count < 2) return false;
+    last = &all->list[all->count - 1];
+    for (size_t i = 0; i + 1 < all->count; i++) {
+        const rp_array_file *a = &all->list[i];
+
+        if (!a->is_given || !last->is_given || strcmp(a->name, last->name) != 0) continue;
+        (void)rp_problem_set(problem, NULL,
+                             "%.100s=%.300s: the column '%.100s' is given twice, first as "
+                             "%.300s",
+                             last->name, last->path, last->name, a->path);
+        return true;
+    }
+    return false;
+}
+
 rp_status rp_array_files_load(rp_array_files *all, rp_arena *arena, const char *const *words,
                               size_t count, const char *table, const rp_signature *signature,
                               rp_problem *problem)
@@ -180,6 +201,7 @@ rp_status rp_array_files_load(rp_array_files *all, rp_arena *arena, const char *
             all->count++;
         }
         if (map_file(a, problem) != RP_OK) return RP_INVALID;
+        if (is_repeated(all, problem)) return RP_INVALID;
         if (items >= 0 && a->tensor.shape.dims[0] != items)
             return rp_problem_set(
                 problem, NULL, "%.300s has %lld item%s, the files before it %lld", a->path,

@@ -485,7 +485,15 @@ static int insert_all(insertion *in)
     char done[320], place[256];
     bool good;
 
-    for (size_t i = 1; i < f->word_count; i++) arrays_given += ends_with(f->words[i], ".npy");
+    for (size_t i = 1; i < f->word_count; i++) {
+        arrays_given += ends_with(f->words[i], ".npy");
+        if (!ends_with(f->words[i], ".npz")) continue;
+        (void)rp_problem_set(&o.problem, NULL,
+                             "%.300s: .npz files cannot be inserted; extract the .npy files in "
+                             "it, as 'unzip' does, and give these",
+                             f->words[i]);
+        return rp_remote_misuse(&in->r, &o.problem);
+    }
     if (arrays_given > 0 && arrays_given < f->word_count - 1) {
         (void)rp_problem_set(&o.problem, NULL, ".npy files and other files cannot be mixed");
         return rp_remote_misuse(&in->r, &o.problem);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cli/text/nearest.h"
+#include "cli/text/units.h"
 
 enum { HELP_COLUMN = 30, MAX_ACTIONS = 16, ACTION_BYTES = 24 };
 
@@ -278,7 +279,11 @@ static rp_status add_flag(const rp_command *c, rp_flags *f, size_t option, const
                           rp_problem *problem)
 {
     const rp_option *o = rp_command_option(c, option);
+    bool is_on;
 
+    if (o->argument == NULL && !rp_parse_boolean(value, &is_on))
+        return rp_problem_set(problem, NULL, "--%s: expected true or false, got '%.60s'",
+                              o->name, value);
     if (f->count == RP_MAX_FLAGS)
         return rp_problem_set(problem, NULL, "more than %d options", RP_MAX_FLAGS);
     for (size_t i = 0; i < f->count && !o->repeatable; i++)

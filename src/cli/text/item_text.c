@@ -199,7 +199,11 @@ static rp_status unwrap(const line *l, const char *name, const rp_json **value, 
         *dtype = word->kind == RP_JSON_STRING ? rp_dtype_parse(word->u.string.text)
                                               : RP_INVALID_DTYPE;
         if (*dtype == RP_INVALID_DTYPE)
-            return rp_problem_set(l->problem, &place, "%.100s: unknown dtype", name);
+            return rp_problem_set(l->problem, &place, "%.100s: unknown dtype %s%.60s%s", name,
+                                  word->kind == RP_JSON_STRING ? "'" : "",
+                                  word->kind == RP_JSON_STRING ? word->u.string.text
+                                                               : rp_json_kind_text(word->kind),
+                                  word->kind == RP_JSON_STRING ? "'" : "");
     }
     *value = data;
     return RP_OK;
@@ -213,16 +217,27 @@ static rp_status check_shape(const line *l, const char *name, const rp_json *sha
     rp_shape given = {0};
     rp_place place = at(l, shape->offset);
     size_t elements, there;
+    char wanted[128], got[128];
 
+    if (shape->kind != RP_JSON_ARRAY)
+        return rp_problem_set(l->problem, &place,
+                              "%.100s: expected a shape such as [2, 3], got %s", name,
+                              rp_json_kind_text(shape->kind));
     for (const rp_json *n = shape->child; n != NULL; n = n->next) {
         if (given.rank == RP_MAX_RANK || n->kind != RP_JSON_INTEGER || n->u.integer < 0)
-            return rp_problem_set(l->problem, &place, "%.100s: not a shape", name);
+            return rp_problem_set(l->problem, &place,
+                                  "%.100s: not a shape: expected at most %d whole numbers >= 0",
+                                  name, RP_MAX_RANK);
         given.dims[given.rank++] = n->u.integer;
     }
-    if (shape->kind != RP_JSON_ARRAY || rp_shape_elements(&given, &elements) != RP_OK ||
+    if (rp_shape_elements(&given, &elements) != RP_OK ||
         rp_shape_elements(&t->shape, &there) != RP_OK || elements != there ||
         (elements > 0 && !rp_shape_equal(&given, &t->shape)))
-        return rp_problem_set(l->problem, &place, "%.100s: the data has another shape", name);
+        return rp_problem_set(
+            l->problem, &place,
+            "%.100s: the data has another shape, %s, than the shape that is given, %s", name,
+            rp_shape_text(&t->shape, got, sizeof got),
+            rp_shape_text(&given, wanted, sizeof wanted));
     t->shape = given;
     return RP_OK;
 }

@@ -324,7 +324,11 @@ static rp_status member(reader *r, size_t depth, rp_json *node, rp_json **tail)
     st = string(r, &key, &size);
     if (st != RP_OK) return st;
     if (strlen(key) != size) return wrong(r, "a key with a zero byte");
-    if (rp_json_find(node, key) != NULL) return wrong(r, "a key that is given twice");
+    if (rp_json_find(node, key) != NULL) {
+        const char *what = rp_arena_format(r->arena, "the key '%.60s' is given twice", key);
+
+        return what != NULL ? wrong(r, what) : memory(r);
+    }
     skip_space(r);
     if (peek(r) != ':') return wrong(r, "expected ':'");
     r->at++;

@@ -278,6 +278,8 @@ rp_dtype rp_json_dtype(const rp_json *v)
     return found;
 }
 
+enum { VALUE_BYTES = 96 }; /* of a value in an error */
+
 typedef struct filler {
     const char *name;
     rp_dtype dtype;
@@ -286,26 +288,40 @@ typedef struct filler {
     rp_problem *problem;
 } filler;
 
-static rp_status bad_element(const filler *f, const rp_json *v)
+/* Writes the number or the string after a space; "" for other values. */
+static const char *value_text(const rp_json *v, char value[VALUE_BYTES])
 {
-    char value[96] = "", number[32];
+    char number[32];
 
+    value[0] = '\0';
     if (v->kind == RP_JSON_NUMBER)
-        (void)snprintf(value, sizeof value, " %s",
+        (void)snprintf(value, VALUE_BYTES, " %s",
                        rp_decimal_text(v->u.number, number, sizeof number));
     else if (v->kind == RP_JSON_INTEGER)
-        (void)snprintf(value, sizeof value, " %" PRId64, v->u.integer);
+        (void)snprintf(value, VALUE_BYTES, " %" PRId64, v->u.integer);
+    else if (v->kind == RP_JSON_UNSIGNED)
+        (void)snprintf(value, VALUE_BYTES, " %" PRIu64, v->u.number_unsigned);
     else if (v->kind == RP_JSON_STRING)
-        (void)snprintf(value, sizeof value, " '%.40s'", v->u.string.text);
+        (void)snprintf(value, VALUE_BYTES, " '%.40s'", v->u.string.text);
+    return value;
+}
+
+static rp_status bad_element(const filler *f, const rp_json *v)
+{
+    char value[VALUE_BYTES];
+
     return rp_problem_set(f->problem, NULL, "%.100s: expected %s, got %s%s at byte %zu",
-                          f->name, rp_dtype_text(f->dtype), rp_json_kind_text(v->kind), value,
-                          v->offset + 1);
+                          f->name, rp_dtype_text(f->dtype), rp_json_kind_text(v->kind),
+                          value_text(v, value), v->offset + 1);
 }
 
 static rp_status out_of_range(const filler *f, const rp_json *v)
 {
-    return rp_problem_set(f->problem, NULL, "%.100s: the number at byte %zu does not fit %s",
-                          f->name, v->offset + 1, rp_dtype_text(f->dtype));
+    char value[VALUE_BYTES];
+
+    return rp_problem_set(f->problem, NULL, "%.100s: the number%s at byte %zu does not fit %s",
+                          f->name, value_text(v, value), v->offset + 1,
+                          rp_dtype_text(f->dtype));
 }
 
 static bool as_number(const rp_json *v, double *out)

@@ -92,6 +92,8 @@ static void mistakes_are_named(void **state)
     assert_refused("--prot=1", "did you mean --port?");
     assert_refused("--port", "--port: needs N");
     assert_refused("--port 1 --port 2", "--port: given twice");
+    assert_refused("--insecure=maybe", "--insecure: expected true or false, got 'maybe'");
+    assert_refused("--insecure=", "--insecure: expected true or false, got ''");
     assert_refused("-p", "options are long");
     assert_refused("a b", "'b' is not expected here");
     for (size_t i = 0; i < COUNT_OF(many); i++) many[i] = i % 2 == 0 ? word : value;

@@ -132,7 +132,11 @@ static void empty_tensors_can_be_written_with_their_shape(void **state)
     assert_ok(parse("{\"data\": [{\"dtype\": \"float32\", \"shape\": [0, 5], \"data\": []}]}"));
     assert_int_equal(item.tensors[0].shape.rank, 2);
     assert_refused("{\"data\": [{\"dtype\": \"float32\", \"shape\": [3], \"data\": [1]}]}",
-                   "another shape");
+                   "another shape, [1], than the shape that is given, [3]");
+    assert_refused("{\"data\": [{\"shape\": 3, \"data\": [1]}]}",
+                   "expected a shape such as [2, 3], got a whole number");
+    assert_refused("{\"data\": [{\"dtype\": \"float33\", \"data\": [1]}]}",
+                   "unknown dtype 'float33'");
 }
 
 static void mistakes_are_named_with_their_place(void **state)

@@ -87,7 +87,7 @@ static void errors_have_line_and_column(void **state)
         {"[1 2]", 3, "expected ',' or ']'"},
         {"{\"a\":1,}", 7, "expected a key in quotes"},
         {"{\"a\" 1}", 5, "expected ':'"},
-        {"{\"a\":1,\"a\":2}", 10, "a key that is given twice"},
+        {"{\"a\":1,\"a\":2}", 10, "the key 'a' is given twice"},
         {"1 2", 2, "unexpected text after the value"},
         {"01", 1, "a number begins with 0"},
         {"1.", 2, "expected a digit"},

@@ -191,9 +191,9 @@ static void values_that_do_not_fit_are_named(void **state)
     } bad[] = {
         {"128", RP_INT8, "does not fit int8"},
         {"-129", RP_INT8, "does not fit int8"},
-        {"256", RP_UINT8, "does not fit uint8"},
+        {"256", RP_UINT8, "the number 256 at byte 1 does not fit uint8"},
         {"-1", RP_UINT64, "does not fit uint64"},
-        {"18446744073709551615", RP_INT64, "does not fit int64"},
+        {"18446744073709551615", RP_INT64, "the number 18446744073709551615 at byte 1"},
         {"1e300", RP_FLOAT32, "does not fit float32"},
         {"1.5", RP_INT32, "expected int32, got a number 1.5 at byte 1"},
         {"true", RP_INT32, "expected int32, got true"},
