@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The handlers of requests that change something. */
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "server/http/json_out.h"
 #include "server/http/pages.h"
@@ -33,40 +35,108 @@ static bool is_full_before(const rp_wire_alter_table *a, const rp_table_info *t)
                         t->limiter_diff + l->samples_per_insert > l->max_diff);
 }
 
-/* The part of an alteration that has no effect on the limiter as it is now, and what would have
- * one. False: there is no such part. */
-static bool warning(const rp_page_host *host, const rp_action *action, char *out, size_t size)
+/* Gets the state of the action's table. False: there is no such table. */
+static bool table_info(const rp_page_host *host, const rp_action *action, rp_table_info *out)
 {
-    const rp_wire_alter_table *a = &action->alter;
     rp_store *store = rp_page_view(host).store;
     rp_table *table = store != NULL ? rp_store_find_table(store, action->table) : NULL;
-    rp_table_info info;
-    bool has_min, has_max;
 
     if (table == NULL) return false;
-    rp_table_get_info(table, &info);
+    rp_table_get_info(table, out);
     rp_table_unref(table);
-    has_min = info.limiter.min_diff > -UNBOUNDED;
-    has_max = info.limiter.max_diff < UNBOUNDED;
-    if (!has_min && !has_max && (a->limiter.has_samples_per_insert || a->recenter))
-        (void)snprintf(out, size,
-                       "%s has no effect: the limiter has no bounds; to keep %g sample%s an "
-                       "insert, give min_diff and max_diff, with recenter",
-                       a->limiter.has_samples_per_insert ? "samples_per_insert" : "recenter",
-                       info.limiter.samples_per_insert,
-                       info.limiter.samples_per_insert == 1 ? "" : "s");
-    else if (a->recenter && (!has_min || !has_max))
-        (void)snprintf(out, size,
-                       "recenter has no effect: the limiter needs min_diff and "
-                       "max_diff for a middle");
-    else if (is_full_before(a, &info))
-        (void)snprintf(out, size,
-                       "max_size %lld has no effect on inserts, which wait because of max_diff "
-                       "%g; to change that, give max_diff",
-                       (long long)info.max_size, info.limiter.max_diff);
-    else
-        return false;
     return true;
+}
+
+/* Returns true if the table had all values of the alteration before. */
+static bool is_same(const rp_wire_alter_table *a, const rp_table_info *before)
+{
+    const rp_limiter_options *is = &before->limiter, *l = &a->limiter.value;
+    bool has_middle = is->min_diff > -UNBOUNDED && is->max_diff < UNBOUNDED;
+
+    if (a->recenter && has_middle) return false;
+    return (!a->has_max_size || a->max_size == before->max_size) &&
+           (!a->has_max_bytes || a->max_bytes == before->max_bytes) &&
+           (!a->has_max_times_sampled || a->max_times_sampled == before->max_times_sampled) &&
+           (!a->limiter.has_samples_per_insert ||
+            l->samples_per_insert == is->samples_per_insert) &&
+           (!a->limiter.has_min_size || l->min_size == is->min_size) &&
+           (!a->limiter.has_min_diff || l->min_diff == is->min_diff) &&
+           (!a->limiter.has_max_diff || l->max_diff == is->max_diff);
+}
+
+/* Adds a warning after the others. */
+static void warn(char *out, size_t size, const char *format, ...) RP_PRINTF(3, 4);
+
+static void warn(char *out, size_t size, const char *format, ...)
+{
+    size_t used = strlen(out);
+    va_list args;
+
+    if (used > 0) used += (size_t)snprintf(out + used, size - used, "; ");
+    if (used >= size) return;
+    va_start(args, format);
+    (void)vsnprintf(out + used, size - used, format, args);
+    va_end(args);
+}
+
+/* Writes the part of an alteration that has no effect on the limiter as it is now, and what
+ * would have one. */
+static void warn_without_effect(const rp_wire_alter_table *a, const rp_table_info *now,
+                                char *out, size_t size)
+{
+    const rp_limiter_options *l = &now->limiter;
+    bool has_min = l->min_diff > -UNBOUNDED, has_max = l->max_diff < UNBOUNDED;
+
+    if (!has_min && !has_max && (a->limiter.has_samples_per_insert || a->recenter))
+        warn(out, size,
+             "%s has no effect: the limiter has no bounds; to keep %g sample%s an "
+             "insert, give min_diff and max_diff, with recenter",
+             a->limiter.has_samples_per_insert ? "samples_per_insert" : "recenter",
+             l->samples_per_insert, l->samples_per_insert == 1 ? "" : "s");
+    else if (a->recenter && (!has_min || !has_max))
+        warn(out, size,
+             "recenter has no effect: the limiter needs min_diff and max_diff for a middle");
+    else if (is_full_before(a, now))
+        warn(out, size,
+             "max_size %lld has no effect on inserts, which wait because of max_diff "
+             "%g; to change that, give max_diff",
+             (long long)now->max_size, l->max_diff);
+}
+
+/* Writes what the caller possibly did not want: the same cases as `reprise tables alter` warns
+ * of. "": nothing. */
+static void warnings(const rp_action *action, const rp_table_info *before,
+                     const rp_table_info *now, char *out, size_t size)
+{
+    uint64_t item = before->size > 0 ? before->bytes / (uint64_t)before->size : 0;
+
+    out[0] = '\0';
+    warn_without_effect(&action->alter, now, out, size);
+    if (now->max_bytes > 0 && item > now->max_bytes)
+        warn(out, size,
+             "max_bytes %llu is less than an item takes, %llu bytes: the table keeps none",
+             (unsigned long long)now->max_bytes, (unsigned long long)item);
+    if (!now->soft_limit && now->max_size < now->limiter.min_size)
+        warn(out, size,
+             "samples will wait for ever: max_size %lld is below min_size %lld; raise max_size "
+             "or lower min_size",
+             (long long)now->max_size, (long long)now->limiter.min_size);
+}
+
+/* Adds to the response what the alteration has changed in items, and warnings. */
+static void report_alteration(const rp_page_host *host, const rp_action *action,
+                              const rp_table_info *before, rp_buf *out)
+{
+    char text[768];
+    rp_table_info now;
+
+    if (!table_info(host, action, &now)) return;
+    rp_out_count(out, "evicted",
+                 now.evictions > before->evictions
+                     ? (uint64_t)now.evictions - (uint64_t)before->evictions
+                     : 0);
+    warnings(action, before, &now, text, sizeof text);
+    if (text[0] != '\0') rp_out_text(out, "warning", text);
 }
 
 /* Makes the change, and responds with a sentence. `done` begins it: "paused". */
@@ -75,10 +145,13 @@ static int act(const rp_page_host *host, const rp_page_ask *ask, rp_action *acti
 {
     char sentence[512];
     rp_error err = {.code = RP_OK};
+    rp_table_info before;
+    bool is_altered = false;
     rp_status st;
 
     action->table = (rp_string){ask->names[0].text, ask->names[0].size};
     if (host->act == NULL) return rp_page_fail(answer, 503, "this server cannot be changed");
+    if (action->kind == RP_ACTION_ALTER) is_altered = table_info(host, action, &before);
     st = host->act(host->ctx, action, &err);
     if (st == RP_NOT_FOUND && rp_page_view(host).store != NULL)
         return rp_page_no_table(rp_page_view(host).store, ask->names[0].text, answer);
@@ -86,13 +159,16 @@ static int act(const rp_page_host *host, const rp_page_ask *ask, rp_action *acti
     if (action->kind == RP_ACTION_CHECKPOINT)
         (void)snprintf(sentence, sizeof sentence, "%s",
                        action->is_late ? "a checkpoint is being written" : done);
+    else if (is_altered && is_same(&action->alter, &before))
+        (void)snprintf(sentence, sizeof sentence,
+                       "table '%.255s' was so already: nothing has changed",
+                       ask->names[0].text);
     else
         (void)snprintf(sentence, sizeof sentence, "table '%.255s' %s%s", ask->names[0].text,
                        done, action->is_late ? "; the journal has not written it yet" : "");
     rp_buf_text(&answer->body, "{");
     rp_out_text(&answer->body, "done", sentence);
-    if (action->kind == RP_ACTION_ALTER && warning(host, action, sentence, sizeof sentence))
-        rp_out_text(&answer->body, "warning", sentence);
+    if (is_altered) report_alteration(host, action, &before, &answer->body);
     rp_buf_text(&answer->body, "}\n");
     return 200;
 }

@@ -223,7 +223,7 @@ static void an_alteration_without_effect_is_warned_of(void **state)
 {
     (void)state;
     assert_string_equal(post("/v1/tables/empty/alter", "empty", "{\"samples_per_insert\":2}"),
-                        "{\"done\":\"table 'empty' is altered\",\"warning\":"
+                        "{\"done\":\"table 'empty' is altered\",\"evicted\":0,\"warning\":"
                         "\"samples_per_insert has no effect: the limiter has no bounds; to "
                         "keep 1 sample an insert, give min_diff and max_diff, with "
                         "recenter\"}\n"); /* 1: this act() has changed nothing */
@@ -236,6 +236,32 @@ static void an_alteration_without_effect_is_warned_of(void **state)
                        "warning"));
     (void)post("/v1/tables/empty/alter", "empty", "{\"recenter\":false}");
     assert_int_equal(answer.status, 400); /* nothing to alter */
+}
+
+static void an_alteration_to_the_same_values_changes_nothing(void **state)
+{
+    (void)state;
+    expect(post("/v1/tables/replay/alter", "replay", "{\"max_times_sampled\":0}"),
+           "{\"done\":\"table 'replay' was so already: nothing has changed\",\"evicted\":0");
+    expect(post("/v1/tables/replay/alter", "replay", "{\"max_times_sampled\":3}"),
+           "\"done\":\"table 'replay' is altered\"");
+}
+
+/* act() of this test changes nothing, so the tables have these values before. */
+static void an_alteration_that_blocks_or_empties_the_table_is_warned_of(void **state)
+{
+    rp_table *t = rp_store_find_table(hosted.observed.bed.store, (rp_string){"replay", 6});
+    rp_table_alteration change = {.which = RP_ALTER_LIMITER,
+                                  .limiter = {1, 5000, -1e308, 1e308}};
+    const char *path = "/v1/tables/replay/alter";
+
+    (void)state;
+    assert_int_equal(rp_table_alter(t, &change, NULL), RP_OK);
+    expect(post(path, "replay", "{\"min_size\":5000}"),
+           "\"warning\":\"samples will wait for ever: max_size ");
+    expect(post(path, "replay", "{\"min_size\":5000}"),
+           " is below min_size 5000; raise max_size or lower min_size\"");
+    rp_table_unref(t);
 }
 
 static void a_larger_table_whose_limiter_is_full_is_warned_of(void **state)
@@ -275,8 +301,9 @@ static void failed_changes_say_why(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         act_status = cases[i].st;
         expect(post("/v1/tables/replay/reset", "replay", NULL),
-               cases[i].st == RP_NOT_FOUND ? "Priority table replay was not found; the tables are: "
-                                           : "{\"error\":\"no luck\"}\n");
+               cases[i].st == RP_NOT_FOUND
+                   ? "Priority table replay was not found; the tables are: "
+                   : "{\"error\":\"no luck\"}\n");
         assert_int_equal(answer.status, cases[i].http);
         assert_string_equal(answer.content_type, "application/json");
     }
@@ -415,6 +442,8 @@ RP_TESTS(pages)
         CASE(changes_are_made_and_reported),
         CASE(failed_changes_say_why),
         CASE(an_alteration_without_effect_is_warned_of),
+        CASE(an_alteration_to_the_same_values_changes_nothing),
+        CASE(an_alteration_that_blocks_or_empties_the_table_is_warned_of),
         CASE(a_larger_table_whose_limiter_is_full_is_warned_of),
         CASE(an_unknown_table_is_answered_with_those_that_there_are),
         CASE(a_change_needs_a_confirmation),
