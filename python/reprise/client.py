@@ -175,6 +175,9 @@ class Client(Connection):
                 fits = writer.insert(data, priorities, left)
             except errors.DeadlineExceededError as e:
                 if patience is None or not go_on():
+                    if timeout == 0:
+                        e.args = (f"{e}: a timeout of 0 does not wait for the server, so the item may still be "
+                                  f"inserted into {', '.join(map(repr, priorities))}",)
                     raise
                 fits = True
                 patience.check(e)
@@ -582,6 +585,11 @@ class Client(Connection):
         earlier ones too, so that inserts or samples may first have to wait for the other side.
         """
         limiter = None if rate_limiter is None else limiter_fields(rate_limiter)
+        may_evict = max_size is not None or max_bytes is not None
+        deadline = None if timeout is None else time.monotonic() + timeout
+        before = self._tables_named(table, timeout) if may_evict else []
+        if deadline is not None:
+            timeout = max(0.0, deadline - time.monotonic())
         self._client.alter_table(
             table,
             max_size=max_size,
@@ -591,16 +599,34 @@ class Client(Connection):
             recenter=recenter,
             timeout=timeout,
         )
-        if rate_limiter is not None or max_size is not None:
-            self._warn_if_never_full(table, timeout)
+        if may_evict or rate_limiter is not None:
+            self._warn_of_alteration(table, before, timeout)
 
-    def _warn_if_never_full(self, table: str, timeout: Optional[float]) -> None:
-        """Logs a warning if samples of the table wait for ever."""
+    def _tables_named(self, table: str, timeout: Optional[float]) -> List[Dict[str, Any]]:
+        """The tables of that name, of each server; [] if no server responds."""
         try:
-            tables = self._client.tables(timeout, table)
+            return self._client.tables(timeout, table)
         except errors.StatusError:
-            return  # the table was altered all the same
-        for info in tables:
+            return []
+
+    def _warn_of_alteration(self, table: str, before: List[Dict[str, Any]],
+                            timeout: Optional[float]) -> None:
+        """Logs warnings about what an alteration has evicted, and about samples that wait for ever."""
+        now = self._tables_named(table, timeout)
+        old = {info["shard"]: info for info in before}
+        evicted = sum(max(0, info["evictions"] - old[info["shard"]]["evictions"])
+                      for info in now if info["shard"] in old)
+        if evicted:
+            _log.logger().warning("table '%s': %d item%s evicted, as alter_table() has made it smaller", table,
+                                  evicted, " was" if evicted == 1 else "s were")
+        for info in now:
+            was = old.get(info["shard"], info)
+            item = was["bytes"] // was["size"] if was["size"] else 0
+            if 0 < info["max_bytes"] < item:
+                _log.logger().warning("table '%s': max_bytes %d is less than an item takes, %d bytes: the table keeps "
+                                      "none", table, info["max_bytes"], item)
+                break
+        for info in now:
             if not info["soft_limit"]:
                 warn_if_never_full(table, info["limiter"][1], info["max_size"])
                 return

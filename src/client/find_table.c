@@ -47,6 +47,36 @@ rp_status rp_client_tables_soon(rp_client *client, rp_wait wait, rp_client_table
     return rp_client_get_tables(client, soon, out, NULL);
 }
 
+/* Returns the first shard with the table; one of them has it. */
+static size_t shard_with(const rp_client_tables *tables, const char *name)
+{
+    size_t i = 0;
+
+    while (i + 1 < tables->count && strcmp(tables->tables[i].info.name, name) != 0) i++;
+    return tables->tables[i].shard;
+}
+
+/* Adds to an error that begins with the address of a shard without the table: which tables that
+ * shard has, and which other shard has the table. Other errors stay as they are. */
+static void name_other_shard(rp_client *client, const rp_client_tables *tables,
+                             const char *name, rp_error *err)
+{
+    size_t other = shard_with(tables, name);
+
+    for (size_t i = 0; i < rp_client_shard_count(client); i++) {
+        const char *address = rp_client_shard_address(client, i);
+        size_t length = strlen(address);
+        rp_error own = {0};
+
+        if (i == other || strncmp(err->text, address, length) != 0 || err->text[length] != ':')
+            continue;
+        rp_client_name_shard_tables(tables, i, name, &own);
+        (void)rp_fail(err, err->code, "%.60s: %s; %.60s has it", address, own.text,
+                      rp_client_shard_address(client, other));
+        return;
+    }
+}
+
 rp_status rp_client_name_tables(rp_client *client, const char *name, rp_wait wait, rp_status st,
                                 rp_error *err)
 {
@@ -58,8 +88,10 @@ rp_status rp_client_name_tables(rp_client *client, const char *name, rp_wait wai
         return st;
     for (size_t i = 0; i < tables->count && !is_there; i++)
         is_there = strcmp(tables->tables[i].info.name, name) == 0;
-    if (!is_there)
-        st = rp_client_no_table(tables, name, err); /* else one of the shards has it */
+    if (is_there)
+        name_other_shard(client, tables, name, err);
+    else
+        st = rp_client_no_table(tables, name, err);
     rp_client_tables_free(tables);
     return st;
 }

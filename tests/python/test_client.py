@@ -807,7 +807,7 @@ def test_a_shard_that_was_left_out_is_logged(caplog):
         client.alter_table("t", max_size=9)
     said = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
     calls = ["reset('t')", "pause_table('t')", "resume_table('t')", "reset('t')",
-             "2 calls, the last of them alter_table('t'),"]
+             "3 calls, the last of them alter_table('t'),"]  # it also reads the table
     assert len(said) == len(calls), said
     assert all(line.startswith(f"{call} left out a shard: {dead}: ") for line, call in zip(said, calls)), said
     server.stop()
@@ -838,6 +838,54 @@ def test_a_call_after_the_end_of_a_server_of_this_process_says_so():
     again = reprise.Server([table("t")], port=server.port)
     client.insert(np.zeros(1), {"t": 1.0}, timeout=60)
     again.stop()
+
+
+def test_an_alteration_that_evicts_or_blocks_is_logged(serve, caplog):
+    client = serve()
+    client.create_table(reprise.Table("small", reprise.selectors.Fifo(), reprise.selectors.Fifo(), 10,
+                                      reprise.rate_limiters.MinSize(1)))
+    for _ in range(3):
+        client.insert(np.zeros(100), {"small": 1.0})
+
+    client.alter_table("small", max_size=2)
+    client.alter_table("small", max_bytes=100)
+    client.alter_table("small", rate_limiter=reprise.rate_limiters.MinSize(5000))
+
+    said = [record.getMessage() for record in caplog.records]
+    assert said[0] == "table 'small': 1 item was evicted, as alter_table() has made it smaller", said
+    assert said[1] == "table 'small': 2 items were evicted, as alter_table() has made it smaller", said
+    assert "max_bytes 100 is less than an item takes, " in said[2] and "samples wait for ever" in said[3], said
+    assert len(said) == 4, said
+
+
+def test_an_insert_that_does_not_wait_names_the_table(serve):
+    client = serve()
+    client.alter_table("t", max_size=100)
+    client._client.pause("t", 1, None)  # no item is confirmed
+    with pytest.raises(errors.DeadlineExceededError, match="unconfirmed: .*may still be inserted into 't'"):
+        client.insert(np.zeros(1), {"t": 1.0}, timeout=0)
+    client._client.resume("t", 1, None)
+
+
+def test_a_call_without_time_does_not_deny_its_connection():
+    with reprise.Server([table("t")]) as server:
+        client = Client(f"localhost:{server.port}", transport="tcp")
+        client.server_info()
+        with pytest.raises(errors.DeadlineExceededError, match="no response in time: the deadline had passed"):
+            client.reset("t", timeout=0)
+
+
+def test_a_shard_without_the_table_is_named_with_its_tables():
+    servers = [reprise.Server([reprise.Table.queue(name, 5) for name in names], where="child")
+               for names in (["both"], ["both", "only_b"])]
+    client = reprise.Client(",".join(server.address for server in servers))
+    first, second = (server.address for server in servers)
+    with pytest.raises(reprise.NotFoundError,
+                       match=f"{first}: Priority table only_b was not found; the tables are: both; {second} has it"):
+        for _ in range(2):  # each shard in turn
+            client.insert([1.0], {"only_b": 1.0}, timeout=120)
+    for server in servers:
+        server.stop()
 
 
 def test_alter_table_needs_a_change(serve):

@@ -176,6 +176,11 @@ static void on_deadline(rp_timer *timer)
     if (call->call != NULL)
         (void)snprintf(text, sizeof text, "%.80s: no response in time",
                        call->channel->options.text);
+    else if (why[0] == '\0' && call->channel->state == RP_CHANNEL_UP)
+        (void)snprintf(text, sizeof text,
+                       "%.80s: no response in time: the deadline had passed before the request "
+                       "was sent",
+                       call->channel->options.text);
     else if (why[0] == '\0' && call->channel->state == RP_CHANNEL_GREETING)
         (void)snprintf(text, sizeof text,
                        "%.80s accepts connections and does not respond: is it stopped or "
