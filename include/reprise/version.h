@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The version of the headers, and the version of the library with which a program runs.
  *
- * The macros give the version with whose headers the program was compiled. rp_version() gives
- * the version of the library with which the program is linked. The two differ if a shared
+ * The macros give the version of the headers with which the program was compiled. rp_version()
+ * gives the version of the library with which the program is linked. The two differ if a shared
  * library was replaced after the program was compiled. */
 #ifndef REPRISE_VERSION_H
 #define REPRISE_VERSION_H

@@ -10,10 +10,10 @@ extern PyTypeObject core_TableExtension;
 
 /* Makes an array of C extensions from a sequence of TableExtension objects (NULL or None: no
  * extensions), for a table that the caller will add to `store`. The caller frees the array
- * `*out` with core_extensions_free(). If the caller has made the table, the table owns the C
- * extensions, and `discard` must be false. Otherwise `discard` must be true, which frees the C
- * extensions as well. ValueError if an extension already belongs to a table, or if it copies
- * items to a table (its target) that is not in `store`. */
+ * `*out` with core_extensions_free(). If adding the table succeeded, the table owns the C
+ * extensions, and `discard` must be false. If it failed, `discard` must be true, which frees
+ * the C extensions as well. ValueError if an extension already belongs to a table, or if it
+ * copies items to a table (its target) that is not in `store`. */
 int core_extensions_from(PyObject *sequence, rp_store *store, rp_extension **out,
                          size_t *count);
 void core_extensions_free(rp_extension *extensions, size_t count, bool discard);

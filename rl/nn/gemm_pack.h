@@ -12,7 +12,7 @@
 
 enum {
     PANEL_K = 128,               /* most rows of a panel of b */
-    BLOCK_ROWS = 16 * MOST_ROWS, /* most rows of a block of a transposed a that is packed */
+    BLOCK_ROWS = 16 * MOST_ROWS, /* most rows of a packed block of the transposed matrix `a` */
 };
 
 /* Copies a panel of b, `k` rows of `width` numbers, to rows of TILE_WIDTH numbers. */
@@ -42,8 +42,8 @@ static void pack(const rp_gemm *g, const float *b, size_t k, size_t width, float
     }
 }
 
-/* Copies a block of `rows` x `k` numbers of a transposed a. The rows of each tile are stored
- * together, as `k` columns of MOST_ROWS numbers. */
+/* Copies a block of `rows` x `k` numbers of the transposed matrix `a`. The rows of each tile
+ * are stored together, as `k` columns of MOST_ROWS numbers. */
 static void pack_rows(const float *a, size_t a_col, size_t k, size_t rows, float *block)
 {
     assert(k <= PANEL_K && rows <= BLOCK_ROWS);

@@ -36,8 +36,8 @@ typedef struct rp_loops {
     void (*adam)(const rp_step *s);
     void (*rmsprop)(const rp_step *s);
     void (*sgd)(const rp_step *s);
-    /* Returns the sum of squares, computed in float64 as 16 partial sums that are added
-     * last. */
+    /* Returns the sum of squares. It is computed in float64: 16 partial sums are made first,
+     * and then added to each other. */
     double (*square_sum)(const rp_real *x, size_t count);
     void (*scale)(rp_real *x, size_t count, rp_real factor);
     /* Computes x += (y - x) * rate, for `count` numbers. */

@@ -2,7 +2,8 @@
 /* The struct of a client (reprise/client.h), for the source files of its writers, samplers and
  * calls.
  *
- * A client has two parts. The first part, addresses, credentials and options, never changes.
+ * A client has two parts. The first part never changes: it has the addresses, the credentials
+ * and the options.
  * The second part, the live part, consists of the runtime (channel/runtime.h) and a channel
  * (channel/channel.h) to each shard, that is, to each server of the client. The live part
  * belongs to one process: the child of a fork creates its own. */
@@ -85,10 +86,10 @@ RP_NODISCARD rp_status rp_client_signature_again(rp_client *client, const char *
                                                  rp_wait wait, rp_signature **out,
                                                  rp_error *err);
 /* Like rp_client_signature(), but does not wait for servers that are away
- * (rp_channel_is_away()). If all servers are away, returns RP_UNAVAILABLE at once. If servers
- * do not respond, then until quiet_until_ns this function returns RP_DEADLINE without asking
- * them. A program that often calls this function therefore waits only for a small part of its
- * time. */
+ * (rp_channel_is_away()). If all servers are away, returns RP_UNAVAILABLE at once. A call to
+ * which servers do not respond sets quiet_until_ns. Until that time, later calls return
+ * RP_DEADLINE without asking the servers. A program that often calls this function therefore
+ * waits only for a small part of its time. */
 RP_NODISCARD rp_status rp_client_signature_soon(rp_client *client, const char *table,
                                                 rp_wait wait, rp_signature **out,
                                                 rp_error *err);
@@ -120,9 +121,9 @@ typedef struct rp_why_question {
  * time that the call has waited, but at least 50 ms and at most 500 ms. */
 int64_t rp_client_ask_ms(int64_t waited_ns);
 
-/* Asks the servers why inserts or samples of a table wait, for at most rp_client_ask_ms().
- * Writes the reason that one of them reports, or why no server was reached. Writes "" if
- * neither is known. */
+/* Asks the servers why inserts or samples of a table wait. Asking takes at most
+ * rp_client_ask_ms(). Writes the reason that one of them reports, or why no server was reached.
+ * Writes "" if neither is known. */
 void rp_client_ask_why(rp_client *client, const rp_why_question *question, char *text,
                        size_t size);
 

@@ -16,11 +16,12 @@ typedef struct rp_bins {
     uint64_t counts[RP_HISTOGRAM_BINS];
 } rp_bins;
 
-/* Counts the finite ones among `count` values in bins. If all of them are equal, there is one
- * bin. If `is_whole` and they lie in a range of at most RP_HISTOGRAM_BINS whole numbers, each
- * whole number of the range gets a bin. In all other cases there are RP_HISTOGRAM_BINS bins.
- * The bins are equally wide on a logarithmic scale if all values are positive and the largest
- * is more than 100 times the smallest. Otherwise they are equally wide on a linear scale. */
+/* Sorts the finite values among `count` values into bins, and counts them. If all of them are
+ * equal, there is one bin. If `is_whole` and they lie in a range of at most RP_HISTOGRAM_BINS
+ * whole numbers, each whole number of the range gets a bin. In all other cases there are
+ * RP_HISTOGRAM_BINS bins. The bins are equally wide on a logarithmic scale if all values are
+ * positive and the largest is more than 100 times the smallest. Otherwise they are equally wide
+ * on a linear scale. */
 void rp_bins_make(rp_bins *bins, const double *values, size_t count, bool is_whole);
 
 /* Appends "name":{"bounds":[...],"counts":[...]}. */
