@@ -60,11 +60,13 @@ typedef struct rp_adder_transitions {
     uint32_t odd;    /* index of the first of three columns: observations, returns, discounts.
                         Only some calls of rp_adder_add() write rows to these columns */
     rp_ref *obs;     /* ring of n + 1 entries */
-    uint64_t *cells; /* ring of n entries. A call writes action, return, discount and extras of
-                        a copy to cells of the same number */
+    uint64_t *cells; /* ring of n entries. For a copy, each call writes a row to each of the
+                        columns action, return, discount and extras of the layout, not to the
+                        columns at `odd`. All of these rows get the same cell number */
     rp_ref *last;    /* for each copy whose episode ended in this call: its last observation */
-    uint64_t *end_cell; /* for each copy whose episode ended in this call: cell number of the
-                           return of its next shorter transition (rp_n_step_item.is_end) */
+    uint64_t *end_cell; /* for each copy whose episode ended in this call: a cell number in the
+                           columns of returns and discounts at `odd`. The cells hold the return
+                           and discount of the copy's next item with rp_n_step_item.is_end */
 
     /* The next fields are set only if a table has prioritize(). They hold the data of the items
      * for that function: */
@@ -150,8 +152,9 @@ rp_status rp_adder_create(rp_adder *a, size_t index, rp_wait wait, rp_error *err
  * reports the error. */
 void rp_adder_complete(rp_adder *a);
 
-/* Sets value `index` of the next append to the writer: the row at `data`, which goes to column
- * `column` of the writer. The row has the type of column `at` of the layout. */
+/* Prepares element `index` of a->values, the values that the next append passes to the writer.
+ * The value is the row at `data`, for column `column` of the writer. The row has the type of
+ * column `at` of the layout. */
 void rp_adder_set_value(rp_adder *a, size_t index, size_t column, size_t at, const void *data);
 
 /* n-step: the parts of rp_adder_new(), rp_adder_first() and rp_adder_add(). The caller has

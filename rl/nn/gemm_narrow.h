@@ -9,10 +9,11 @@
  *
  * Vectors along k need contiguous columns of b. If the columns of b are not contiguous, they
  * are copied first. For a product of at most IN_PLACE_ROWS rows the copy takes more time than
- * it saves, so run_in_place() reads b in place. In run_in_place() a vector has a lane for each
- * column of c, and the vector sums[l] has the sums that are in lane l in the other functions.
- * With and without the copy, the same additions are made in the same order, so a row of c does
- * not depend on the number of rows. */
+ * it saves, so run_in_place() reads b in place. The other functions have one vector of sums for
+ * each element of c, and lane l adds up the terms named above. run_in_place() has LANES vectors
+ * instead: the vector sums[l] adds up these terms for all columns of c, one column in each
+ * lane. With and without the copy, the same additions are made in the same order, so a row of c
+ * does not depend on the number of rows. */
 #ifndef RP_NN_GEMM_NARROW_H
 #define RP_NN_GEMM_NARROW_H
 
@@ -70,7 +71,8 @@ typedef struct dots {
     size_t b_col;
 } dots;
 
-/* The position of one vector along k: in the rows of a, and in the columns of b. */
+/* Where to load the next LANES terms of each sum: `a` points into the first row of the block,
+ * `b` into its first column. Rows begin `a_row` numbers apart, columns `b_col`. */
 typedef struct lanes_of_k {
     const float *a, *b;
     size_t a_row, b_col;

@@ -15,8 +15,9 @@
 /* A load: a request to read samples into memory. The caller fills in the fields before `status`
  * and zeroes the rest. The struct must stay valid until the load is complete. */
 typedef struct rp_sample_load {
-    rp_sample *samples; /* the load replaces each trajectory by one with the same columns and
-                           bytes whose chunks are in memory. A trajectory NULL stays NULL */
+    rp_sample *samples; /* if a trajectory has chunks that can go to disk, the load replaces it.
+                           The new trajectory has the same columns and bytes, and all of its
+                           chunks are in memory. A trajectory NULL stays NULL */
     size_t count;
     size_t max_bytes; /* bound on the memory of the load: the bytes of the chunks to read, plus
                          bookkeeping for all chunks; 0: no bound. A load beyond the bound reads
@@ -35,10 +36,12 @@ struct rp_spill {
     /* Reports chunks that have got their first holder (a table that refers to the chunk,
      * chunk/holders.h) or lost their last holder. By the time of the call, another thread has
      * possibly changed the holders again, so the tier itself tests whether a chunk has holders.
-     * Called under the lock of the table that has become, or is no longer, a holder, before the
-     * table drops its references; cannot fail. Only chunks whose bytes can go to disk are
-     * reported. A call with `count` 0 reports no chunk: it says that `small` has changed while
-     * `resident` is over three quarters of `limit`. */
+     * The table that became or stopped being the holder calls this function under its own lock
+     * (without it while the table is being freed). A table that stops being the holder still
+     * has its references to the chunks during the call. The function cannot fail. Only chunks
+     * whose bytes can go to disk are reported. A call with `count` 0 reports no chunk. It
+     * reports that bytes have been added to or removed from the field `small` (below) and that
+     * the field `resident` is over three quarters of the field `limit`. */
     void (*moved)(rp_spill *spill, rp_chunk *const *chunks, size_t count);
     /* Reports that an insert waits until `bytes` more bytes fit into memory. When they fit, or
      * after some time in any case, the tier makes the tables retry their waiting inserts. If

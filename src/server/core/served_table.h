@@ -56,8 +56,9 @@ static inline bool rp_served_table_is_dropped(const rp_served_table *served)
 /* Updates max_pending. Must be called after the table was altered. */
 void rp_served_table_altered(rp_served_table *served);
 
-/* Removes the entries of dropped tables named `name` from server->served. If no table has the
- * name `name` now, also removes its metrics. Must be called after the table was dropped. */
+/* Removes the entries of dropped tables named `name` from server->served. If no table has
+ * this name now, also removes the metrics kept under the name. Must be called after the table
+ * was dropped. */
 void rp_served_table_forget(rp_server *server, const char *name);
 /* Removes all entries. No stream may exist when it is called. */
 void rp_served_table_forget_all(rp_server *server);
