@@ -36,6 +36,7 @@ _LOAD_TIMEOUT = 24 * 3600.0
 _STOP_TIMEOUT = 10.0
 _ASK_TIMEOUT = 30.0
 _END_TIMEOUT = 1.0  # of a process whose pipe is closed
+_LOSS_S = 1.0  # after the end of a process, until its clients have surely lost their connections
 _POLL = 0.5  # seconds between two checks whether the parent is alive
 
 # The exceptions of the child that the parent raises as they are; others become StatusError.
@@ -138,6 +139,7 @@ class Child:
         # Reentrant: garbage collection may stop the server during a request of this thread.
         self._lock = threading.RLock()
         self._asked = 0
+        self._ended_at: Optional[float] = None  # when a client first saw that the process has ended
         self._socket: Optional[List[Any]] = None
         self._clients: Optional["weakref.WeakSet[Any]"] = None
         # The last checkpoint may take long.
@@ -259,6 +261,20 @@ class Child:
             f"the server's process {self.pid} has ended ({self.end}): make a new Server, and "
             "clients of it"
         )
+
+    def has_successor(self, handle: Any) -> bool:
+        """Returns True if another server has the port of the process, which has ended: then errors do not
+        name the process any more. A client that is connected some time after the end shows that."""
+        if local_servers.children.get(self.port) is not self:
+            return True
+        if not self.end:
+            return False
+        if self._ended_at is None:
+            self._ended_at = time.monotonic()
+        if time.monotonic() - self._ended_at <= _LOSS_S or not handle.is_connected:
+            return False
+        local_servers.forget_child(self.port)
+        return True
 
     def stop(self, grace: float) -> None:
         if os.getpid() != self._parent:

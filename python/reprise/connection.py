@@ -139,6 +139,7 @@ class Connection:
         self._pid = 0
         self._store: Any = None
         self._path: Optional[str] = None
+        self._child: Any = None  # the child process that had the address when the client connected
         self._not_stopped: Set[str] = set()  # addresses, without those of children that have ended
         self._inserters: List[_core.StepWriter] = []
 
@@ -167,6 +168,8 @@ class Connection:
         # A connection that is there needs no path.
         if self._path is not None and not handle.is_connected and not os.path.exists(self._path):
             return self._connect()
+        if self._child is not None and self._child.has_successor(handle):
+            self._child = None
         return handle
 
     def _kept(self, user: _Any) -> _Any:
@@ -198,6 +201,7 @@ class Connection:
     def _register_with_child(self) -> None:
         """Registers with each server that runs in a child process of this process."""
         addresses = self._server_address.split(",")
+        self._child = local_servers.child_at(addresses[0].strip()) if len(addresses) == 1 else None
         self._not_stopped = {address.strip() for address in addresses}
         for address in addresses:
             local_servers.child_clients(address.strip()).add(self)

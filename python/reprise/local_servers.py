@@ -17,8 +17,8 @@ from typing import Any, Dict, Optional, Set, Tuple
 
 from reprise import _core
 
-__all__ = ["LOOPBACK", "child_clients", "explain", "is_local", "local_durable", "local_store",
-           "split_address"]
+__all__ = ["LOOPBACK", "child_at", "child_clients", "explain", "forget_child", "is_local", "local_durable",
+           "local_store", "split_address"]
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1", "")
 
@@ -37,6 +37,11 @@ stopped: Set[int] = set()
 if hasattr(os, "register_at_fork"):
     for _registry in (stores, durables, clients, children, stopped):
         os.register_at_fork(after_in_child=_registry.clear)
+
+
+def forget_child(port: int) -> None:
+    """Ends what errors say about a child process that had this port: another server has it now."""
+    children.pop(port, None)
 
 
 def split_address(address: str) -> Tuple[str, int]:
@@ -60,6 +65,12 @@ def local_store(address: str) -> Optional[_core.Store]:
 def local_durable(address: str) -> Optional[_core.Durable]:
     """Returns the storage of the server of this process that listens at an address, or None."""
     return durables.get(split_address(address)[1]) if local_store(address) is not None else None
+
+
+def child_at(address: str) -> Any:
+    """Returns the child process that had an address last, or None. It may have ended."""
+    host, port = split_address(address)
+    return children.get(port) if host in LOOPBACK else None
 
 
 def child_clients(address: str) -> "weakref.WeakSet[Any]":

@@ -59,6 +59,7 @@ class ThreadServer:
             local_servers.durables[self.port] = self._durable
         local_servers.stores[self.port] = self.store
         local_servers.stopped.discard(self.port)
+        local_servers.forget_child(self.port)
 
     def _name_socket(self, temporary: str) -> None:
         path = local_path.socket_path(self.port)

@@ -15,7 +15,7 @@ import pytest
 from test_server import TIMEOUT, connect, insert, refuses, sample, table, wait_for
 
 import reprise
-from reprise import child_server, errors, local_path, local_servers, specs
+from reprise import _core, child_server, errors, local_path, local_servers, specs
 
 
 def _runs(pid):
@@ -314,6 +314,41 @@ def test_a_stop_that_waits_says_so(caplog, monkeypatch):
     assert f"the server's process {server.pid} has not ended after stop(): it does not respond" in texts[0]
     assert texts[0].startswith("still waiting after")
     assert texts[-1] == f"the server's process {server.pid} did not end within 1 s of stop() and was killed"
+
+
+def test_a_process_that_has_ended_is_not_named_for_a_later_server_of_its_port():
+    child = reprise.Server([table()], where="child")
+    port = child.port
+    os.kill(child.pid, signal.SIGKILL)
+    wait_for(lambda: refuses(port), "the end of the process")
+    other = reprise.Server([table()], port=port)
+    client = reprise.Client(f"localhost:{port}", transport="tcp")
+    client.insert(np.zeros(2), {"t": 1.0}, timeout=TIMEOUT)
+    other.stop()
+    with pytest.raises(errors.DeadlineExceededError, match="this process has stopped the server") as raised:
+        client.server_info(timeout=0.15)
+    assert str(child.pid) not in str(raised.value)
+    child.stop()
+
+
+def test_a_process_that_has_ended_is_not_named_for_another_program_on_its_port(monkeypatch):
+    monkeypatch.setattr(child_server, "_LOSS_S", 0.2)
+    child = reprise.Server([table()], where="child")
+    client = reprise.Client(f"localhost:{child.port}", transport="tcp")
+    client.server_info(timeout=TIMEOUT)
+    os.kill(child.pid, signal.SIGKILL)
+    wait_for(lambda: refuses(child.port), "the end of the process")
+    store = _core.Store()
+    table()._add_to(store)
+    other = _core.Server(store, [f"localhost:{child.port}"])  # which is not registered, as in another program
+
+    wait_for(lambda: client.server_info(timeout=TIMEOUT) and child.port not in local_servers.children,
+             "calls of the client some time after the end of the process")
+    other.stop()
+    with pytest.raises(errors.DeadlineExceededError) as raised:
+        client.server_info(timeout=0.15)
+    assert str(child.pid) not in str(raised.value)
+    child.stop()
 
 
 @pytest.mark.parametrize("where", ["process", "child"])
