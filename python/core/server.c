@@ -112,6 +112,10 @@ static const limit_field limit_fields[] = {
 
 static int set_limit(rp_server_limits *limits, const char *name, PyObject *value)
 {
+    if (!PyIndex_Check(value)) {
+        PyErr_Format(PyExc_TypeError, "limit '%s' must be an integer, got %R", name, value);
+        return -1;
+    }
     for (size_t i = 0; i < sizeof limit_fields / sizeof *limit_fields; i++) {
         const limit_field *field = &limit_fields[i];
         char *at = (char *)limits + field->offset;

@@ -495,13 +495,21 @@ static int either_timeout(PyObject *in_ms, PyObject *in_s, int64_t *timeout_ms)
 PyObject *core_writer_flush(core_writer *w, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"block_until_num_items", "timeout_ms", "timeout", NULL};
-    PyObject *in_ms = Py_None, *in_s = Py_None;
+    PyObject *number = NULL, *in_ms = Py_None, *in_s = Py_None;
     Py_ssize_t leave = 0;
     int64_t timeout_ms;
     rp_status st;
     rp_error err = {0};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|nO$O:flush", names, &leave, &in_ms, &in_s))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO$O:flush", names, &number, &in_ms,
+                                     &in_s))
         return NULL;
+    if (number != NULL && !PyIndex_Check(number)) {
+        PyErr_Format(PyExc_TypeError, "block_until_num_items must be an integer, got %R",
+                     number);
+        return NULL;
+    }
+    if (number != NULL) leave = PyNumber_AsSsize_t(number, PyExc_OverflowError);
+    if (leave == -1 && PyErr_Occurred()) return NULL;
     if (leave < 0) {
         PyErr_Format(PyExc_ValueError, "block_until_num_items must be >= 0, got %zd", leave);
         return NULL;

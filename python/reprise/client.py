@@ -585,6 +585,10 @@ class Client(Connection):
         earlier ones too, so that inserts or samples may first have to wait for the other side.
         """
         limiter = None if rate_limiter is None else limiter_fields(rate_limiter)
+        for name, value in (("max_size", max_size), ("max_bytes", max_bytes),
+                            ("max_times_sampled", max_times_sampled)):
+            if value is not None:
+                whole_number(name, value)
         may_evict = max_size is not None or max_bytes is not None
         deadline = None if timeout is None else time.monotonic() + timeout
         before = self._tables_named(table, timeout) if may_evict else []

@@ -12,7 +12,7 @@ import os
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 from reprise import _core, errors, local_path, local_servers, reverb_types
-from reprise._check import suggest_names
+from reprise._check import number, suggest_names
 
 __all__ = ["Connection", "core_client"]
 
@@ -103,6 +103,8 @@ class Connection:
                 )
             server_address = ",".join(server_address)
         _check_address(server_address)
+        if not number("connect_timeout", connect_timeout) >= 0:
+            raise ValueError(f"connect_timeout must be >= 0 seconds, got {connect_timeout}")
         if transport not in (None, "tcp"):
             raise ValueError(f"transport must be None or 'tcp', got {transport!r}")
         self._server_address = server_address

@@ -122,7 +122,7 @@ class Dataset:
         beta: float = 0.0,
         decoders: int = 0,
     ):
-        if whole_number("batch_size", batch_size) < 1:
+        if whole_number("batch_size", batch_size, highest=2**31 - 1) < 1:
             raise ValueError(f"batch_size must be a positive integer, got {batch_size}")
         whole_number("prefetch", prefetch, 0)
         whole_number("reuse", reuse, 0)
@@ -239,6 +239,8 @@ class Dataset:
     def part(self, index: int, count: int) -> Dataset:
         """Returns the dataset for process `index` of `count`, which has its own connection. Each
         process draws its share of `max_samples`."""
+        if not 0 <= whole_number("index", index) < whole_number("count", count, 1):
+            raise ValueError(f"index must be from 0 to {count - 1}, since there are {count} processes, got {index}")
         part = copy.copy(self)
         part._options = dict(self._options)
         total = self._options["max_samples"]

@@ -33,7 +33,7 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Union
 import numpy as np
 
 from reprise import _core, specs
-from reprise._check import suggest_names
+from reprise._check import suggest_names, whole_number
 
 __all__ = ["ReplayBuffer"]
 
@@ -111,7 +111,7 @@ class ReplayBuffer(_core.ReplayBuffer):
     def __init__(self, capacity: int, spec: Mapping[str, Any], *, alpha: float = 0.6,
                  beta: float = 0.4, epsilon: float = 1e-6, seed: Optional[int] = None,
                  frames: Optional[Mapping[str, int]] = None, preallocate: bool = False):
-        capacity = int(capacity)
+        capacity = whole_number("capacity", capacity)
         if capacity < 0:
             raise ValueError(f"capacity must be >= 1, got {capacity}")
         if not hasattr(spec, "items"):

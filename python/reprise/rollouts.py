@@ -461,10 +461,10 @@ class Rollouts:
           columns: arrays, or tensors of PyTorch, by name. Text is an array of uint8.
           version: of the policy that generated the item, or the first one and the last one.
         """
-        first, last = (version, version) if isinstance(version, int) else version
+        first, last = (version, version) if isinstance(version, str) or not hasattr(version, "__len__") else version
         return self._put(_Action.PUT, timeout, group=group, index=_number("index", index, 0, _MOST_32),
-                         columns=_columns(columns), first_version=int(first),
-                         last_version=int(last))
+                         columns=_columns(columns), first_version=_number("version", first, -_MOST_63),
+                         last_version=_number("version", last, -_MOST_63))
 
     def update(self, group: str, index: int, columns: Mapping[str, Any], *, replace: bool = False,
                timeout: Optional[float] = None) -> Put:
@@ -476,7 +476,7 @@ class Rollouts:
     def advance(self, version: int, *, timeout: Optional[float] = None) -> int:
         """Sets the version of the policy; one that is not above the current one changes nothing.
         Returns how many groups were dropped as too stale during this call, by this or any other call."""
-        return int(self._call(_Action.ADVANCE, timeout, version=int(version))["removed"])
+        return int(self._call(_Action.ADVANCE, timeout, version=_number("version", version, -_MOST_63))["removed"])
 
     def draw(self, groups: Optional[int] = None, *, tokens: Optional[int] = None,
              column: str = "tokens", min_groups: Optional[int] = None, consumer: str = "",

@@ -30,7 +30,7 @@ from typing import Any, Iterator, List, Mapping, Optional, Sequence, Union
 
 from reprise import errors
 from reprise import storage as storage_module
-from reprise._check import suggest_names, whole_number
+from reprise._check import number, suggest_names, whole_number
 from reprise.client import Client
 from reprise.local_servers import local_store, split_address
 from reprise.platform import checkpointers_lib
@@ -324,6 +324,8 @@ class Server:
         Args:
           grace: for how many seconds open calls may continue.
         """
+        if not number("grace", grace) >= 0:
+            raise ValueError(f"grace must be >= 0 seconds, got {grace}")
         self._place.stop(grace)
         self._finalizer.detach()
         self._stopped.set()

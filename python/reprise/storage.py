@@ -103,6 +103,9 @@ def _ms(name: str, seconds: Any) -> int:
 
 def options_of(storage: Storage) -> Dict[str, Any]:
     """Returns the arguments of `reprise._core.Durable`, as plain values."""
+    if not isinstance(storage.path, (str, bytes, os.PathLike)):
+        raise TypeError("storage must be a directory (str, bytes or os.PathLike) or a reprise.Storage of "
+                        f"one, got {storage.path!r}")
     path = os.fspath(storage.path)
     if not path:
         raise ValueError("the path of the storage is empty: give a directory, such as './data'")

@@ -277,10 +277,7 @@ class StructuredWriter:
           StatusError: the server refuses an item.
         """
         timeout_ms = _limit_ms(timeout_ms, timeout)
-        if block_until_num_items < 0:
-            raise ValueError(
-                f"block_until_num_items must be >= 0, got {block_until_num_items}"
-            )
+        _check.whole_number("block_until_num_items", block_until_num_items, 0)
         try:
             self._writer.flush(block_until_num_items, timeout_ms)
         except errors.DeadlineExceededError as e:
@@ -348,6 +345,7 @@ class BatchWriter:
     def __init__(
         self, client: _core.Client, num_environments: int, configs: Sequence[Config]
     ) -> None:
+        _check.whole_number("num_environments", num_environments)
         patterns = _patterns(configs)
         self._closed = False
         self._writer = _open(

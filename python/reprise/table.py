@@ -170,6 +170,8 @@ def _check_max_size(max_size: Any) -> int:
 def _max_size(max_size: Any) -> int:
     """Limits max_size to 2^30, the most items that a table holds; Reverb accepts up to 2^31."""
     number = whole_number("max_size", max_size)
+    if number >= 2**63:
+        raise ValueError(f"max_size must be at most {_MAX_ITEMS}, got {number}")
     return _MAX_ITEMS if _MAX_ITEMS < number < 2**31 else number
 
 
