@@ -193,6 +193,19 @@ static int refuse(PyObject *class, const char *path, const char *format, ...)
     return -1;
 }
 
+/* Returns true if an int fits into neither int64 nor uint64. */
+static bool is_too_large(PyObject *number)
+{
+    int overflow = 0;
+
+    (void)PyLong_AsLongLongAndOverflow(number, &overflow);
+    if (overflow <= 0) return overflow < 0;
+    (void)PyLong_AsUnsignedLongLong(number);
+    if (!PyErr_Occurred()) return false;
+    PyErr_Clear();
+    return true;
+}
+
 /* Points `*string` at the bytes of a str or bytes object. Borrows them. */
 static int string_of(PyObject *obj, const char *path, rp_string *string)
 {
@@ -203,7 +216,7 @@ static int string_of(PyObject *obj, const char *path, rp_string *string)
     } else if (PyBytes_Check(obj)) {
         string->data = PyBytes_AS_STRING(obj);
         size = PyBytes_GET_SIZE(obj);
-    } else if (PyLong_Check(obj)) {
+    } else if (PyLong_Check(obj) && is_too_large(obj)) {
         PyObject *text = PyObject_Str(obj); /* ValueError if it has thousands of digits */
         bool is_short = text != NULL && PyUnicode_GET_LENGTH(text) <= MAX_DIGITS;
 
