@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts and checks of commands that a new user found wrong."""
 
+import json
 import re
+import urllib.request
 
 import pytest
-from conftest import ask, ask_why, reprise, save_npy
+from conftest import answer, ask, ask_why, reprise, save_npy
 
 
 def insert(server, table, *lines):
@@ -51,6 +53,50 @@ def test_an_alteration_that_changes_nothing_says_only_that(serve):
     got = ask(server, "tables", "alter", "slow", "--min-size", "1")
     assert (got.returncode, got.stdout) == (0, ""), got
     assert got.stderr == "reprise tables: warning: nothing has changed: min_size was 1 already\n"
+
+
+def post(server, page, body, table):
+    request = urllib.request.Request(f"http://localhost:{server.port}{page}", json.dumps(body).encode(),
+                                     {"x-reprise-confirm": table, "content-type": "application/json"}, method="POST")
+    with urllib.request.urlopen(request, timeout=60) as response:
+        return json.load(response)
+
+
+def test_an_alteration_over_http_has_the_same_warnings(serve):
+    server = serve("--port", "0", "--table", "t:fifo:1000")
+    for i in range(3):
+        answer(server, "insert", "t", "-", input='{"data": {"x": [1, 2, 3]}}\n')
+
+    blocked = post(server, "/v1/tables/t/alter", {"min_size": 5000}, "t")
+    again = post(server, "/v1/tables/t/alter", {"min_size": 5000}, "t")
+    emptied = post(server, "/v1/tables/t/alter", {"min_size": 1, "max_bytes": 100}, "t")
+
+    assert blocked["done"] == "table 't' is altered" and blocked["evicted"] == 0, blocked
+    assert blocked["warning"] == ("samples will wait for ever: max_size 1000 is below min_size 5000; raise max_size or "
+                                  "lower min_size")
+    assert again["done"] == "table 't' was so already: nothing has changed", again
+    assert emptied["evicted"] == 3, emptied
+    assert re.fullmatch(r"max_bytes 100 is less than an item takes, \d+ bytes: the table keeps none",
+                        emptied["warning"]), emptied
+
+
+def test_a_new_table_that_keeps_no_item_is_a_warning(serve):
+    server = serve("--port", "0", "--table", "t:fifo:1000")
+
+    small = ask(server, "tables", "create", "small:fifo:10,max_bytes=10")
+    least = ask(server, "tables", "create", "least:fifo:10,max_bytes=1KiB")
+
+    assert small.returncode == 0 and "max_bytes 10 B is less than the smallest item takes" in small.stderr, small
+    assert (least.returncode, least.stderr) == (0, ""), least
+    answer(server, "insert", "least", "-", input='{"data": {"x": true}}\n')
+    assert json.loads(answer(server, "info", "least", "--json"))[0]["items"] == 1
+
+
+@pytest.mark.parametrize("mode, count", [("sync", 1), ("interval", 0)])
+def test_an_option_that_the_durability_does_not_use_is_logged(mode, count, serve, stop, tmp_path):
+    server = serve("--port", "0", "--data", tmp_path / "data", "--durability", mode, "--sync-every", "50ms")
+    stop(server)
+    assert server.events().count("unused_option") == count
 
 
 def test_an_alteration_that_keeps_no_item_is_a_warning(serve):

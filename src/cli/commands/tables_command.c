@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `reprise tables`: each action is a function over one word, called for every word given. */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "cli/commands/tables_inside.h"
 #include "cli/serve/table_spec.h"
 #include "cli/text/signature_spec.h"
+#include "cli/text/units.h"
 #include "reprise/printable.h"
 
 static const rp_option options[RP_TABLES_OPTIONS] = {
@@ -132,6 +134,25 @@ static rp_status parse_table(rp_remote *r, const char *word, rp_table_settings *
     return st == RP_OK ? rp_table_settings_finish(settings, problem) : st;
 }
 
+/* The fewest bytes that an item takes: 248 of the item, 8 for its column, 8 for its chunk, 24
+ * for the slice, and 352 of the chunk beside its data (docs/operations.md, "Memory"). */
+enum { LEAST_ITEM_BYTES = 640 };
+
+/* Warns if no item fits into the new table. */
+static void warn_if_too_small(const rp_remote *r, const rp_table_options *made)
+{
+    char bound[40], item[40];
+
+    if (made->max_bytes == 0 || made->max_bytes >= LEAST_ITEM_BYTES) return;
+    (void)fflush(stdout);
+    (void)fprintf(stderr,
+                  "reprise %s: warning: table '%.255s': max_bytes %s is less than the smallest "
+                  "item takes, %s: the table keeps none\n",
+                  r->command->name, made->name,
+                  rp_size_text(made->max_bytes, bound, sizeof bound),
+                  rp_size_text(LEAST_ITEM_BYTES, item, sizeof item));
+}
+
 static int create(rp_remote *r, const char *word, const char **table)
 {
     rp_table_settings settings = {0};
@@ -156,6 +177,8 @@ static int create(rp_remote *r, const char *word, const char **table)
 
             (void)snprintf(err.text + used, sizeof err.text - used, "%s", hint);
             status = rp_tables_fail(r, *table, "created", r->json, st, &err);
+        } else {
+            warn_if_too_small(r, &made);
         }
     }
     rp_signature_unref(settings.signature);

@@ -239,6 +239,20 @@ static void log_plain_tokens(process *p)
     }
 }
 
+/* Warns of --sync-every if the durability mode does not use it. A configuration file may have
+ * it for other modes. */
+static void log_unused(process *p)
+{
+    rp_fields f;
+
+    if ((p->config.given[1] & (1u << RP_SERVE_SYNC_EVERY)) == 0) return;
+    if (p->config.storage.mode == RP_DURABLE_INTERVAL) return;
+    rp_fields_init(&f);
+    rp_fields_add(&f, "option", "--sync-every");
+    rp_fields_add(&f, "note", "it is used only with --durability interval");
+    rp_logger_write(&p->logger, RP_LOG_WARNING, "unused_option", f.text);
+}
+
 static void log_stopped(process *p)
 {
     rp_upkeep_totals sum = rp_upkeep_count(p->store);
@@ -459,6 +473,7 @@ static int serve(process *p)
     }
     log_saved_options(p);
     log_plain_tokens(p);
+    log_unused(p);
     log_serving(p);
     run_until_drained(p);
     log_stopped(p);
