@@ -2,6 +2,7 @@
 /* Opens writers: gives them a sink over the shards, a seed and a way to find signatures. */
 #include <assert.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "client/client.h"
 #include "client/sink/shared_sink.h"
@@ -24,6 +25,20 @@ static uint64_t next_seed(const rp_client_live *live)
     return rp_splitmix64(&state);
 }
 
+/* Signatures need the role read only. Names the role that the items of a writer need. */
+static void name_role(rp_error *err)
+{
+    static const char lesser[] = "needs the role read";
+    char *at = err != NULL ? strstr(err->text, lesser) : NULL;
+    rp_error was;
+
+    if (at == NULL) return;
+    was = *err;
+    *at = '\0';
+    (void)rp_fail(err, was.code, "%.*sneeds the role write%s", (int)(at - err->text), was.text,
+                  was.text + (at - err->text) + sizeof lesser - 1);
+}
+
 /* A server that is away is not waited for. RP_UNAVAILABLE: it will not accept this client
  * later either. */
 static rp_status find_signature(void *ctx, const char *table, rp_wait wait, rp_signature **out,
@@ -32,6 +47,7 @@ static rp_status find_signature(void *ctx, const char *table, rp_wait wait, rp_s
     char refusal[RP_ERROR_TEXT_BYTES];
     rp_status st = rp_client_signature_soon(ctx, table, wait, out, err);
 
+    if (st == RP_UNAUTHENTICATED) name_role(err);
     if (st != RP_UNAVAILABLE && st != RP_DEADLINE) return st;
     if (rp_client_is_refused(ctx, refusal, sizeof refusal))
         return rp_fail(err, RP_UNAVAILABLE, "%s", refusal);

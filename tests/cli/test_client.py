@@ -78,7 +78,9 @@ def test_a_token_can_come_from_a_file_an_option_and_the_environment(serve, tmp_p
     tokens.chmod(0o600)
     server = serve("--port", "0", "--tokens", str(tokens))
     (tmp_path / "token").write_text(secret + "\n")
+    fails(ask(server, "info"), 1, "this needs the role read: ")
     fails(ask(server, "info"), 1, "give a token with --token-file FILE")
+    fails(ask(server, "insert", "replay", "-", input=""), 1, "this needs the role write: ")
     assert "replay" in answer(server, "info", "--token", secret)
     assert "replay" in answer(server, "info", "--token-file", tmp_path / "token")
     done = subprocess.run([REPRISE, "info", "--server", f"localhost:{server.port}"], text=True,
@@ -207,7 +209,9 @@ def test_files_that_are_wrong(server, tmp_path):
             (["empty.npy"], 1, "empty.npy: not a .npy file"),
             (["missing.npy"], 1, "missing.npy: No such file"),
             (["missing.jsonl"], 1, "missing.jsonl: No such file"),
-            (["two.npy", "items.jsonl"], 2, "cannot be mixed")]:
+            (["two.npy", "items.jsonl"], 2, "cannot be mixed"),
+            (["all.npz"], 2, "all.npz: .npz files cannot be inserted; extract the .npy files"),
+            (["a=two.npy", "a=two.npy"], 1, "a=two.npy: the column 'a' is given twice, first as two.npy")]:
         fails(ask(server, "insert", "replay", *files, cwd=tmp_path), status, message)
 
 

@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -382,12 +383,28 @@ static bool insert_lines(insertion *in, outcome *o)
     return good;
 }
 
+/* The command first asks for the tables, which needs the role read only. Names the role that
+ * the insert itself needs. */
+static void name_role(rp_error *err)
+{
+    static const char lesser[] = "needs the role read";
+    char *at = err->code == RP_UNAUTHENTICATED ? strstr(err->text, lesser) : NULL;
+    rp_error was = *err;
+
+    if (at == NULL) return;
+    (void)snprintf(at, sizeof err->text - (size_t)(at - err->text), "needs the role write%s",
+                   was.text + (at - err->text) + sizeof lesser - 1);
+}
+
 static bool start(insertion *in, outcome *o)
 {
     const rp_client_table *t;
 
     o->st = rp_table_list_fetch(&in->list, in->r.client, rp_remote_wait(&in->r), &o->err);
-    if (o->st != RP_OK) return false;
+    if (o->st != RP_OK) {
+        name_role(&o->err);
+        return false;
+    }
     t = rp_table_list_find(&in->list, in->table);
     if (t == NULL) {
         o->st = rp_table_list_missing(&in->list, in->table, &o->err);
