@@ -590,6 +590,7 @@ class Client(Connection):
             if value is not None:
                 whole_number(name, value)
         may_evict = max_size is not None or max_bytes is not None
+        check_seconds("timeout", timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
         before = self._tables_named(table, timeout) if may_evict else []
         if deadline is not None:
