@@ -67,7 +67,8 @@ static rp_status measure(rp_apex *a, rp_error *err)
 
     if (st != RP_OK) return st;
     making.spec = rp_env_get_spec(a->env);
-    if (a->options.threshold == 0) a->options.threshold = making.spec->solved_return;
+    if (a->options.threshold == 0 && !a->options.has_threshold)
+        a->options.threshold = making.spec->solved_return;
     st = a->options.algorithm->new_policy(&making, 1, &policy, err);
     if (st != RP_OK) return st;
     a->parameter_count = policy->parameter_count;

@@ -72,7 +72,7 @@ static void set_defaults(rp_trainer_options *o, const rp_env_spec *spec)
     if (o->eval_episodes == 0) o->eval_episodes = EVAL_EPISODES;
     if (o->confirm_episodes == 0) o->confirm_episodes = CONFIRM_EPISODES;
     if (o->progress_ns == 0) o->progress_ns = PROGRESS_NS;
-    if (o->threshold == 0) o->threshold = spec->solved_return;
+    if (o->threshold == 0 && !o->has_threshold) o->threshold = spec->solved_return;
 }
 
 static rp_status check(const rp_trainer_options *o, rp_error *err)

@@ -198,6 +198,16 @@ def test_a_run_is_not_overwritten_and_keeps_its_settings(tmp_path):
     assert done.stderr == "reprise eval: a/settings.txt:2:1: 'env chess' is no setting of a run\n"
 
 
+@pytest.mark.parametrize("agent", ["dqn", "apex-dqn"])
+@pytest.mark.parametrize("threshold", ["0", "-0.0"])
+def test_a_threshold_of_zero_is_zero(tmp_path, agent, threshold):
+    # The threshold of the environment is 475, which a policy of so few steps does not reach.
+    done = run(tmp_path, "train", agent, "--env", "cartpole", "--threshold", threshold, "--steps", 2000,
+               "--eval-episodes", 3, "--confirm-episodes", 10, "--hidden", 16)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    assert done.stdout.startswith("solved: "), done
+
+
 def test_a_run_that_diverges_says_so(tmp_path):
     done = run(tmp_path, "train", "dqn", "--env", "cartpole", "--dir", "a", "--rate", "1e9", *SMALL)
     assert done.returncode == 1

@@ -94,6 +94,7 @@ typedef struct rp_apex_options {
     int64_t max_steps;  /* the learner ends when this many items have been inserted; 0: never */
     bool keep_going;    /* true: the program continues after the evaluator has found the task
                            solved */
+    bool has_threshold; /* true: a threshold of 0 is 0 */
     int64_t pull_every; /* steps that all environments of an actor make between two fetches of
                            parameters; 0: 400 */
     /* The next three fields are numbers of updates, summed over all threads of the learner. */
@@ -104,8 +105,9 @@ typedef struct rp_apex_options {
     int64_t eval_episodes;    /* episodes of an evaluation; 0: 20 */
     int64_t confirm_episodes; /* episodes of the second evaluation, which confirms a first one
                                  that reached the threshold; 0: 300 */
-    double threshold;         /* mean return at which the task is solved. 0: the value of the
-                                 environment; NaN: the task is never solved */
+    double threshold;         /* mean return at which the task is solved. 0 without
+                                 has_threshold: the value of the environment; NaN: the task is
+                                 never solved */
     int64_t patience_ms;      /* a part fails if it has not reached the replay for this time; 0:
                                  300,000 */
     int64_t tend_ms;          /* the learner checks from time to time that the table "variables"

@@ -53,8 +53,10 @@ typedef struct rp_trainer_options {
     int64_t eval_episodes;    /* episodes of an evaluation; 0: 20 */
     int64_t confirm_episodes; /* episodes of the second evaluation, which confirms a first one
                                  that reached the threshold; 0: 300 */
-    double threshold;         /* mean return at which the task is solved. 0: the value of the
-                                 environment; NaN: the task is never solved */
+    double threshold;         /* mean return at which the task is solved. 0 without
+                                 has_threshold: the value of the environment; NaN: the task is
+                                 never solved */
+    bool has_threshold;       /* true: a threshold of 0 is 0 */
     bool keep_going;          /* true: the run does not end when the task is solved */
     bool inline_evaluation;   /* true: evaluate on the caller's thread */
 

@@ -40,6 +40,7 @@ static rp_status take_run_options(rp_training *t, rp_problem *problem)
 
     o->max_steps = 500000;
     o->save_every = 20000;
+    o->has_threshold = value.text != NULL;
     st = rp_train_integer(t, RP_TRAIN_STEPS, 1, &o->max_steps, problem);
     if (st == RP_OK) st = rp_train_integer(t, RP_TRAIN_EVAL_EVERY, 1, &o->eval_every, problem);
     if (st == RP_OK)

@@ -81,7 +81,8 @@ rp_status rp_train_take_apex(const rp_training *t, rp_apex_options *o, int64_t *
 
     *o = (rp_apex_options){.algorithm = rp_apex_find(t->folder.kind->name),
                            .actors = ACTORS,
-                           .seed = t->folder.seed};
+                           .seed = t->folder.seed,
+                           .has_threshold = threshold.text != NULL};
     *seconds = 0;
     st = rp_train_integer(t, RP_TRAIN_STEPS, 1, &o->max_steps, problem);
     if (st == RP_OK) st = rp_train_integer(t, RP_TRAIN_SECONDS, 1, seconds, problem);

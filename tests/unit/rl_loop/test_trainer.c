@@ -283,6 +283,28 @@ static void the_evaluator_finds_catch_solved(void **state)
     clean(&f);
 }
 
+static void assert_threshold(double given, bool has_threshold, double expected)
+{
+    fixture f;
+
+    init(&f, "cartpole", 1);
+    f.options.threshold = given;
+    f.options.has_threshold = has_threshold;
+    assert_ok_err(rp_trainer_new(NULL, &f.options, &f.trainer, &f.err), &f.err);
+    assert_true(rp_trainer_get_threshold(f.trainer) == expected);
+    clean(&f);
+}
+
+static void a_threshold_of_zero_is_zero_if_it_is_given(void **state)
+{
+    (void)state;
+    assert_threshold(0, false, 475);
+    assert_threshold(0, true, 0);
+    assert_threshold(-0.0, true, 0);
+    assert_threshold(3, false, 3);
+    assert_threshold(3, true, 3);
+}
+
 RP_TESTS(trainer)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +315,7 @@ RP_TESTS(trainer)
         cmocka_unit_test(directories_are_not_mixed_up),
         cmocka_unit_test(a_snapshot_of_another_format_is_refused),
         cmocka_unit_test(the_evaluator_finds_catch_solved),
+        cmocka_unit_test(a_threshold_of_zero_is_zero_if_it_is_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
