@@ -217,6 +217,21 @@ def test_a_resumed_run_keeps_its_steps_and_actors(tmp_path, how):
     (["--env", "catch", "--role", "replay"], "--role replay needs --serve ADDR"),
     (["--env", "catch", "--role", "actor", "--index", "3", "--of", "3", "--replay", "localhost:1"],
      "--index: there are 3 actors, from 0"),
+    (["--env", "catch", "--role", "learner", "--index", "1", "--replay", "localhost:1"],
+     "--index: there is one learner, which takes no index: leave it out"),
+    (["--env", "catch", "--role", "evaluator", "--index", "9", "--replay", "localhost:1"],
+     "--index: there is one evaluator, which takes no index: leave it out"),
+    (["--env", "catch", "--replay", "localhost:1"], "--replay needs --role ROLE"),
+    (["--env", "catch", "--processes", "--replay", "localhost:1"], "--replay needs --role ROLE"),
+    (["--env", "catch", "--index", "0"], "--index needs --role ROLE"),
+    (["--env", "catch", "--of", "3"], "--of needs --role ROLE"),
+    (["--env", "catch", "--report-name", "n"], "--report-name needs --report ADDR"),
+    (["--env", "catch", "--report-ca", "ca.pem"], "--report-ca needs --report ADDR"),
+    (["--env", "catch", "--token", "t"],
+     "unknown option --token: set the environment variable REPRISE_TOKEN to the token for --replay and --report"),
+    (["--env", "catch", "--token-file=t"],
+     "unknown option --token-file: set the environment variable REPRISE_TOKEN to the token for --replay and --report"),
+    (["--env", "catch", "--ca", "t"], "unknown option --ca, did you mean --report-ca?"),
 ])
 def test_misuse_is_named(tmp_path, arguments, message):
     done = run(tmp_path, *arguments)

@@ -76,6 +76,7 @@ static const char *option_synonym(const rp_command *c, const char *name)
         {"batch-size", "batch"},
         {"batch-size", "count"},
         {"buffer-size", "capacity"},
+        {"ca", "report-ca"},
         {"checkpoint-dir", "data"},
         {"checkpoint-path", "data"},
         {"env-id", "env"},
@@ -101,6 +102,7 @@ static const char *option_synonym(const rp_command *c, const char *name)
         {"server-address", "listen"},
         {"target-update-interval", "target-every"},
         {"tau", "target-rate"},
+        {"tls", "report-ca"},
         {"total-timesteps", "steps"},
         {"train-freq", "steps-per-update"},
     };
@@ -191,6 +193,20 @@ static bool is_ambiguous(const rp_command *c, const char *name, rp_problem *prob
     return true;
 }
 
+/* An option for the token, which `train` lacks. Sets the problem to where `train` has the
+ * token, or returns false. */
+static bool is_token_of_train(const rp_command *c, const char *name, rp_problem *problem)
+{
+    if (strcmp(c->name, "train") != 0 ||
+        (rp_edit_distance(name, "token") != 0 && rp_edit_distance(name, "token-file") != 0))
+        return false;
+    (void)rp_problem_set(problem, NULL,
+                         "unknown option --%s: set the environment variable REPRISE_TOKEN to "
+                         "the token for --replay and --report",
+                         name);
+    return true;
+}
+
 static rp_status unknown_option(const rp_command *c, const char *action, const char *word,
                                 size_t length, rp_problem *problem)
 {
@@ -203,7 +219,8 @@ static rp_status unknown_option(const rp_command *c, const char *action, const c
     rp_nearest_offer(&nearest, "help");
     for (size_t i = 0; i < rp_command_option_count(c); i++)
         rp_nearest_offer(&nearest, rp_command_option(c, i)->name);
-    if (is_impossible(c, action, name, problem) || is_ambiguous(c, name, problem))
+    if (is_impossible(c, action, name, problem) || is_ambiguous(c, name, problem) ||
+        is_token_of_train(c, name, problem))
         return RP_INVALID;
     best = option_synonym(c, name);
     if (best == NULL) best = rp_nearest_get(&nearest);

@@ -637,7 +637,11 @@ static int run_role(apex_run *r, const char *name, rp_problem *problem)
     }
     if (rp_train_get(t, RP_TRAIN_REPLAY) == NULL)
         (void)rp_problem_set(problem, NULL, "--role %s needs --replay ADDR", name);
-    else if (index >= (role == RP_APEX_ACTOR ? r->options.actors : 1))
+    else if (role != RP_APEX_ACTOR && index > 0)
+        (void)rp_problem_set(problem, NULL,
+                             "--index: there is one %s, which takes no index: leave it out",
+                             name);
+    else if (role == RP_APEX_ACTOR && index >= r->options.actors)
         (void)rp_problem_set(problem, NULL, "--index: there %s %lld actor%s, from 0",
                              r->options.actors == 1 ? "is" : "are",
                              (long long)r->options.actors,

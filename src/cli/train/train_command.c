@@ -345,6 +345,39 @@ static rp_status check_serve(const rp_training *t, rp_problem *problem)
     return RP_OK;
 }
 
+/* RP_INVALID: an option has no effect without another one. */
+static rp_status check_needed(const rp_training *t, rp_problem *problem)
+{
+    static const rp_train_option of_role[] = {RP_TRAIN_REPLAY, RP_TRAIN_INDEX, RP_TRAIN_OF};
+    /* With one of these there are reports. A program file may be for runs with and without. */
+    static const rp_train_option reports[] = {RP_TRAIN_REPORT,    RP_TRAIN_SERVE,
+                                              RP_TRAIN_PROCESSES, RP_TRAIN_ROLE,
+                                              RP_TRAIN_EXPORT,    RP_TRAIN_PROGRAM};
+    bool has_reports = false;
+
+    if (rp_train_get(t, RP_TRAIN_STAY) != NULL && rp_train_get(t, RP_TRAIN_SERVE) == NULL)
+        return rp_problem_set(problem, NULL, "--stay needs --serve ADDR");
+    for (size_t i = RP_TRAIN_TOKENS; i <= RP_TRAIN_INSECURE; i++)
+        if (rp_train_get(t, i) != NULL && rp_train_get(t, RP_TRAIN_SERVE) == NULL)
+            return rp_problem_set(problem, NULL, "--%s needs --serve ADDR", options[i].name);
+    if (rp_train_get(t, RP_TRAIN_SHARDS) != NULL && rp_train_get(t, RP_TRAIN_EXPORT) == NULL &&
+        !rp_train_is_on(t, RP_TRAIN_PROCESSES))
+        return rp_problem_set(problem, NULL, "--shards needs --processes or --export");
+    for (size_t i = 0; rp_train_get(t, RP_TRAIN_ROLE) == NULL &&
+                       rp_train_get(t, RP_TRAIN_EXPORT) == NULL && /* it has its own refusals */
+                       i < sizeof of_role / sizeof of_role[0];
+         i++)
+        if (rp_train_get(t, of_role[i]) != NULL)
+            return rp_problem_set(problem, NULL, "--%s needs --role ROLE",
+                                  options[of_role[i]].name);
+    for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++)
+        if (rp_train_get(t, reports[i]) != NULL) has_reports = true;
+    for (size_t i = RP_TRAIN_REPORT_NAME; !has_reports && i <= RP_TRAIN_REPORT_CA; i++)
+        if (rp_train_get(t, i) != NULL)
+            return rp_problem_set(problem, NULL, "--%s needs --report ADDR", options[i].name);
+    return RP_OK;
+}
+
 /* RP_INVALID: an option is of the other agent, or does not go with another one. */
 static rp_status check_options(const rp_training *t, bool is_apex, rp_problem *problem)
 {
@@ -367,14 +400,7 @@ static rp_status check_options(const rp_training *t, bool is_apex, rp_problem *p
         if (rp_train_get(t, alone[i]) != NULL)
             return rp_problem_set(problem, NULL, "--processes does not go with --%s",
                                   options[alone[i]].name);
-    if (rp_train_get(t, RP_TRAIN_STAY) != NULL && rp_train_get(t, RP_TRAIN_SERVE) == NULL)
-        return rp_problem_set(problem, NULL, "--stay needs --serve ADDR");
-    for (size_t i = RP_TRAIN_TOKENS; i <= RP_TRAIN_INSECURE; i++)
-        if (rp_train_get(t, i) != NULL && rp_train_get(t, RP_TRAIN_SERVE) == NULL)
-            return rp_problem_set(problem, NULL, "--%s needs --serve ADDR", options[i].name);
-    if (rp_train_get(t, RP_TRAIN_SHARDS) != NULL && rp_train_get(t, RP_TRAIN_EXPORT) == NULL &&
-        !rp_train_is_on(t, RP_TRAIN_PROCESSES))
-        return rp_problem_set(problem, NULL, "--shards needs --processes or --export");
+    if (check_needed(t, problem) != RP_OK) return RP_INVALID;
     return check_serve(t, problem);
 }
 

@@ -266,9 +266,8 @@ rp_status rp_train_open_reporter(rp_training *t, rp_error *err)
 void rp_train_close_reporter(rp_training *t)
 {
     rp_run_reported done = {0};
-
-    const char *where = rp_train_get(
-        t, rp_train_get(t, RP_TRAIN_REPORT) != NULL ? RP_TRAIN_REPORT : RP_TRAIN_SERVE);
+    const char *given = report_address(t),
+               *where = given != NULL ? given : rp_train_get(t, RP_TRAIN_SERVE);
 
     rp_run_reporter_free(t->reporter, &done);
     t->reporter = NULL;
