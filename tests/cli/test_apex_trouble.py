@@ -147,7 +147,14 @@ def test_roles_use_tls_and_tokens(tmp_path, part):
 
     plain = part(*line, "--role", "actor", REPRISE_TOKEN=tokens["admin"])
     plain.until("for the replay: .*: the server wants TLS")
+    advice = "this client sets neither `tls` nor `ca_file`; --report-ca FILE uses TLS and trusts the authority in FILE"
+    plain.until(f"waiting for .*: actor 0 needs the replay: {address}: the server wants TLS, and {advice}$")
     assert plain.end() == 130
+    done = run(tmp_path, *line, "--role", "actor", "--seconds", 3, "--quiet")
+    assert done.returncode == 1 and done.stderr.endswith(f"{advice}\n"), done
+    done = run(tmp_path, *NEVER, "--actors", 1, "--report", address, "--seconds", 3, "--quiet", "--dir", "t")
+    assert done.returncode == 0, done
+    assert f"reports did not reach {address}: " in done.stderr and done.stderr.endswith(f"{advice}\n"), done
     parts = [part(*line, "--role", role, "--report-ca", "cert.pem", REPRISE_TOKEN=tokens["admin"])
              for role in ("learner", "actor", "evaluator")]
     deadline = time.monotonic() + LONG

@@ -537,8 +537,10 @@ static int part_failed(const rp_training *t, rp_status st, const rp_error *err)
     char reason[sizeof err->text + 200];
 
     if ((st != RP_UNAUTHENTICATED && st != RP_DENIED) ||
-        strstr(err->text, "too many wrong tokens") != NULL)
-        return rp_train_failed(err->text);
+        strstr(err->text, "too many wrong tokens") != NULL) {
+        (void)snprintf(reason, sizeof reason, "%s%s", err->text, rp_train_hint(err->text));
+        return rp_train_failed(reason);
+    }
     (void)snprintf(
         reason, sizeof reason,
         "%s: %.60s refuses the token in the environment, REPRISE_TOKEN, which is %s. "

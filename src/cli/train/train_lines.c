@@ -140,7 +140,8 @@ void rp_part_wait_look(rp_part_wait *w, const rp_apex_part *p, const char *addre
     }
     if (w->since_ns == 0 || now_ns < w->next_ns) return;
     w->next_ns = rp_patience_next(w->since_ns, w->next_ns, now_ns);
-    (void)snprintf(text, sizeof text, "%s needs %s", rp_part_name(p, name), p->waits_for);
+    (void)snprintf(text, sizeof text, "%s needs %s%s", rp_part_name(p, name), p->waits_for,
+                   rp_train_hint(p->waits_for));
     if (strstr(p->waits_for, address) == NULL)
         (void)snprintf(text + strlen(text), sizeof text - strlen(text),
                        "; the replay is %.1000s", address);
@@ -148,6 +149,23 @@ void rp_part_wait_look(rp_part_wait *w, const rp_apex_part *p, const char *addre
         (void)snprintf(text + strlen(text), sizeof text - strlen(text),
                        ", and a --role learner has to run on it");
     rp_patience_say("train", text, w->since_ns, RP_FOREVER);
+}
+
+const char *rp_train_hint(const char *text)
+{
+    static const struct {
+        const char *part, *hint;
+    } hints[] = {
+        {"wants TLS", "; --report-ca FILE uses TLS and trusts the authority in FILE"},
+        {"does it want TLS", "; --report-ca FILE uses TLS and trusts the authority in FILE"},
+        {"wrong version number", "; the server does not use TLS: leave out --report-ca"},
+        {"self-signed", "; --report-ca FILE trusts the certificate in FILE"},
+        {"unable to get local issuer", "; --report-ca FILE trusts the authority in FILE"},
+    };
+
+    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
+        if (strstr(text, hints[i].part) != NULL) return hints[i].hint;
+    return "";
 }
 
 void rp_parts_report(rp_run_reporter *reporter, const rp_apex_part *parts, size_t count)

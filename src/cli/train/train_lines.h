@@ -35,6 +35,10 @@ typedef struct rp_part_wait {
 void rp_part_wait_look(rp_part_wait *wait, const rp_apex_part *part, const char *address,
                        int64_t now_ns);
 
+/* Returns what to do if the replay or the server of --report cannot be reached for the reason
+ * `text`, with "; " before it; "": nothing more than `text` says. Static. */
+const char *rp_train_hint(const char *text);
+
 /* Passes the actors among the parts to a reporter, which may be NULL. */
 void rp_parts_report(rp_run_reporter *reporter, const rp_apex_part *parts, size_t count);
 

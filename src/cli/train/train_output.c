@@ -66,8 +66,9 @@ size_t rp_train_warn_reports(rp_training *t, size_t drawn)
         return drawn;
     rp_part_lines_clear(drawn);
     (void)fprintf(
-        stderr, "%sreprise train: warning: reports do not reach %s: %s; the training goes on\n",
-        t->drawn ? "\r\x1b[K" : "", address, why);
+        stderr,
+        "%sreprise train: warning: reports do not reach %s: %s%s; the training goes on\n",
+        t->drawn ? "\r\x1b[K" : "", address, why, rp_train_hint(why));
     return 0;
 }
 
@@ -272,9 +273,9 @@ void rp_train_close_reporter(rp_training *t)
     rp_run_reporter_free(t->reporter, &done);
     t->reporter = NULL;
     if (done.dropped > 0)
-        (void)fprintf(stderr, "reprise train: %zu of %zu reports did not reach %s%s%s\n",
+        (void)fprintf(stderr, "reprise train: %zu of %zu reports did not reach %s%s%s%s\n",
                       done.dropped, done.dropped + done.sent, where,
-                      done.why[0] != '\0' ? ": " : "", done.why);
+                      done.why[0] != '\0' ? ": " : "", done.why, rp_train_hint(done.why));
     if (done.left_out > 0)
         (void)fprintf(
             stderr,
