@@ -259,6 +259,14 @@ def test_an_address_in_use_is_named(tmp_path, part):
     done = run(tmp_path, *CATCH, "--serve", f"localhost:{port}")
     assert done.returncode == 1
     assert f"localhost:{port}" in done.stderr and done.stderr.count("\n") == 1
+    for more in (["--seconds", 3], ["--shards", 2]):  # processes: at once, not after some attempts
+        done = run(tmp_path, *CATCH, "--actors", 1, "--processes", "--serve", f"localhost:{port}", "--dir", "p", *more)
+        assert (done.returncode, done.stdout) == (1, ""), done
+        assert f"address 'localhost:{port}' is in use\n" in done.stderr and "again in" not in done.stderr, done
+        assert re.search(r"^reprise train: replay( 0)? cannot begin$", done.stderr, re.MULTILINE), done
+        assert not (tmp_path / "p").exists()
+    done = run(tmp_path, *CATCH, "--role", "replay", "--serve", f"localhost:{port}")
+    assert (done.returncode, done.stderr) == (1, f"reprise train: address 'localhost:{port}' is in use\n")
     assert first.end() == 0
 
 

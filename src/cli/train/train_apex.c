@@ -502,6 +502,7 @@ static int run_replay(apex_run *r, int64_t shard)
     rp_error err = {0};
     rp_status st = rp_store_new(NULL, &t->store, &err);
     bool is_saved = false; /* by an earlier process */
+    bool is_refused;
 
     if (shard > 0) (void)snprintf(name, sizeof name, "replay-%lld", (long long)shard);
     (void)rp_run_folder_file(&t->folder, name, path);
@@ -518,7 +519,10 @@ static int run_replay(apex_run *r, int64_t shard)
         (void)fprintf(
             stderr, "reprise train: %s: no snapshot: a learner that starts now begins again\n",
             path);
-    if (st == RP_OK) st = rp_train_serve(t, &err);
+    st = rp_train_serve(t, &err);
+    /* In a run by processes, another attempt cannot help: the run has to end. */
+    is_refused = st == RP_INVALID || st == RP_NOT_FOUND || /* of --serve, --tokens */
+                 (st == RP_UNAVAILABLE && rp_train_is_on(t, RP_TRAIN_PROCESSES));
     while (st == RP_OK && !is_interrupted(r)) (void)usleep(STEP_MS * 1000);
     rp_server_free(t->server);
     t->server = NULL;
@@ -526,8 +530,7 @@ static int run_replay(apex_run *r, int64_t shard)
         st = RP_UNAVAILABLE;
     rp_store_free(t->store);
     if (st != RP_OK) (void)rp_train_failed(err.text);
-    if (st == RP_INVALID || st == RP_NOT_FOUND)
-        return RP_TRAIN_MISUSE; /* of --serve, --tokens */
+    if (is_refused) return RP_TRAIN_MISUSE;
     return st == RP_OK ? 0 : EXIT_FAILURE;
 }
 

@@ -138,8 +138,10 @@ static void set_arguments(const supervisor *s, const child *c, rp_argument_list 
     if (t->folder.steps > 0) /* the run may have them from its folder */
         rp_argument_list_add(a, "--steps=%lld", (long long)t->folder.steps);
     if (t->folder.keep_going) rp_argument_list_add(a, "--keep-going");
-    if (c->kind == CHILD_REPLAY)
+    if (c->kind == CHILD_REPLAY) {
+        rp_argument_list_add(a, "--processes"); /* its exit status is for the supervisor */
         pass_on(t, served_by, sizeof served_by / sizeof served_by[0], a);
+    }
     rp_argument_list_add(a, "--env=%s", t->folder.env_class->name);
     rp_argument_list_add(a, "--seed=%llu", (unsigned long long)t->folder.seed);
     for (size_t i = 0; i < table->count; i++) {
