@@ -63,6 +63,12 @@ static void why(void *ctx, const char *table, size_t shard, int64_t waited_ns, c
     rp_client_ask_why(ctx, &question, text, size);
 }
 
+static bool responds(void *ctx, const char *table, size_t shard, rp_cancel *cancel, char *text,
+                     size_t size)
+{
+    return rp_client_responds(ctx, table, shard, cancel, text, size);
+}
+
 static bool is_refused(void *ctx, char *text, size_t size)
 {
     return rp_client_is_refused(ctx, text, size);
@@ -74,6 +80,8 @@ rp_status rp_sampler_new(rp_client *client, const rp_sampler_options *options, r
     rp_sampler_feed feed = {.open = open_source,
                             .weigh = weigh,
                             .why = why,
+                            .responds =
+                                client == NULL || client->store != NULL ? NULL : responds,
                             .missing = missing,
                             .is_refused = is_refused,
                             .ctx = client};

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks servers why calls on a table wait, for the texts of samplers and writers. */
+#include <assert.h>
 #include <stdio.h>
 
 #include "client/client.h"
+#include "client/unary.h"
+#include "util/clock.h"
 #include "util/mem.h"
+#include "wire/request_write.h"
 
 enum {
     MOST_ASK_MS = 500, /* a server that has a connection answers at once */
@@ -54,4 +58,38 @@ void rp_client_ask_why(rp_client *client, const rp_why_question *question, char 
     if (st == RP_DEADLINE || st == RP_UNAVAILABLE || st == RP_NOT_FOUND)
         (void)snprintf(text, size, "%s", err.text);
     rp_release(&client->alloc, blocked.calls, MOST_CALLS * sizeof *blocked.calls);
+}
+
+bool rp_client_responds(rp_client *client, const char *table, size_t shard, rp_cancel *cancel,
+                        char *text, size_t size)
+{
+    rp_unary_request request = {RP_CLIENT_REPLAY "WhyBlocked", NULL, true, false, 0};
+    const int64_t begun_ns = rp_now_ns();
+    rp_wait wait = rp_wait_ms(MOST_ASK_MS);
+    rp_client_live *live = NULL;
+    bool responds = true;
+    rp_unary *u = NULL;
+    rp_buf message;
+
+    assert(client->store == NULL);
+    if (rp_client_get_live(client, &live, NULL) != RP_OK) return true;
+    wait.cancel = cancel;
+    rp_buf_init(&message, &client->alloc);
+    rp_wire_write_why_blocked(&message, table, 1);
+    request.message = &message;
+    if (!message.bad && rp_unary_call(client, &request, shard, 1, wait, &u, NULL) == RP_OK) {
+        const rp_unary_response *r = rp_unary_response_of(u, 0);
+
+        if (r->status == RP_DEADLINE || r->status == RP_UNAVAILABLE)
+            responds = rp_channel_heard_ns(live->channels[shard]) >= begun_ns;
+        if (!responds && r->status == RP_DEADLINE && r->is_reached)
+            (void)snprintf(text, size,
+                           "%.80s has not responded for %d ms: is it stopped or overloaded?",
+                           rp_client_shard_address(client, shard), MOST_ASK_MS);
+        else if (!responds)
+            (void)snprintf(text, size, "%s", r->text);
+    }
+    rp_unary_free(u);
+    rp_buf_deinit(&message);
+    return responds;
 }

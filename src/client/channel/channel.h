@@ -136,6 +136,8 @@ const char *rp_channel_address(const rp_channel *channel);
 /* Writes to `text` why there is no connection, or "" if there is one. Any thread. */
 void rp_channel_why(const rp_channel *channel, char *text, size_t size);
 bool rp_channel_is_connected(const rp_channel *channel); /* any thread */
+/* Returns when bytes of the server last arrived, or 0. Any thread. */
+int64_t rp_channel_heard_ns(const rp_channel *channel);
 /* Counts a call to several servers that has left out this server because it could not be
  * reached. Any thread. */
 void rp_channel_count_left_out(rp_channel *channel);

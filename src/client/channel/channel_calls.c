@@ -56,6 +56,11 @@ bool rp_channel_is_connected(const rp_channel *c)
     return atomic_load_explicit(&c->is_connected, memory_order_relaxed);
 }
 
+int64_t rp_channel_heard_ns(const rp_channel *c)
+{
+    return (int64_t)atomic_load_explicit(&c->heard_ns, memory_order_relaxed);
+}
+
 void rp_channel_count_left_out(rp_channel *c)
 {
     (void)atomic_fetch_add_explicit(&c->left_out, 1, memory_order_relaxed);
@@ -613,6 +618,7 @@ rp_status rp_channel_new(rp_runtime *runtime, const rp_channel_options *options,
     rp_message_pool_init(&c->pool, &c->alloc);
     rp_mutex_init(&c->mu, RP_RANK_RUNTIME);
     atomic_init(&c->is_connected, false);
+    atomic_init(&c->heard_ns, 0);
     atomic_init(&c->left_out, 0);
     rp_polling_init(&c->polling);
     atomic_init(&c->is_refused, false);

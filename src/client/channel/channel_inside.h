@@ -99,6 +99,7 @@ struct rp_channel {
 
     bool has_been_up; /* an attempt to connect has succeeded */
     atomic_bool is_connected;
+    atomic_int_fast64_t heard_ns;  /* rp_channel_heard_ns() */
     rp_polling polling;            /* rp_channel_polling() */
     atomic_uint_fast64_t left_out; /* rp_channel_count_left_out() */
     atomic_bool is_refused;        /* rp_channel_is_refused() */

@@ -191,6 +191,7 @@ static void on_due(rp_timer *timer)
 static void note_heard(rp_peer *p)
 {
     p->heard_ns = rp_loop_now(p->channel->loop);
+    atomic_store_explicit(&p->channel->heard_ns, p->heard_ns, memory_order_relaxed);
     if (p->pinged_ns == 0) return;
     p->pinged_ns = 0;
     look_at(p, p->heard_ns + p->channel->options.ping_ns);

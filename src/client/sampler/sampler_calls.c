@@ -131,62 +131,15 @@ static void leave_line_locked(rp_sampler *s, rp_sampler_waiter *w) RP_REQUIRES(s
     if (s->first != NULL) rp_cond_signal(&s->first->cv);
 }
 
-/* Returns true if no server responds that could apply the timeout of the rate limiter. */
-static bool is_alone_locked(const rp_sampler *s) RP_REQUIRES(s->mu)
-{
-    for (size_t i = 0; i < s->lane_count; i++)
-        if (s->lanes[i].unreached < s->lanes[i].feeder_count) return false;
-    return true;
-}
-
-/* Returns true if all of several shards are empty, so that no source has a request. */
-static bool is_idle_locked(const rp_sampler *s) RP_REQUIRES(s->mu)
-{
-    if (s->feed.shard_count == 1 || !s->weighed || rp_sampler_can_pick_locked(s) ||
-        s->schedule_count > 0)
-        return false;
-    for (size_t i = 0; i < s->lane_count; i++)
-        if (rp_sampler_is_open_locked(s, &s->lanes[i])) return true;
-    return false;
-}
-
-/* While no server has a request, the sampler checks the rate limiter's timeout itself. Returns
- * when it is due. */
-static int64_t expire_locked(rp_sampler *s, int64_t now_ns) RP_REQUIRES(s->mu)
-{
-    int64_t timeout_ms = s->options.rate_limiter_timeout_ms, due_ns;
-    bool is_alone = is_alone_locked(s);
-    char text[RP_ERROR_TEXT_BYTES], why[140];
-
-    if (timeout_ms < 0 || !(is_alone || is_idle_locked(s)) ||
-        timeout_ms > (RP_FOREVER - s->last_sample_ns) / 1000000)
-        return RP_FOREVER;
-    due_ns = s->last_sample_ns + timeout_ms * 1000000;
-    if (now_ns < due_ns) return due_ns;
-    if (is_alone) {
-        s->feeders[0].source->class->why(s->feeders[0].source, why, sizeof why);
-        (void)snprintf(
-            text, sizeof text,
-            "no sample of '%.40s' within %lld ms, the timeout of the rate limiter: %s",
-            s->table, (long long)timeout_ms, why);
-        rp_sampler_end_locked(s, RP_UNAVAILABLE, text);
-    } else {
-        (void)snprintf(text, sizeof text,
-                       "table '%s' timed out: no shard has an item that could be drawn",
-                       s->table);
-        rp_sampler_end_locked(s, RP_DEADLINE, text);
-    }
-    return due_ns;
-}
-
 /* Sleeps until something may have changed. */
-static void sleep_locked(rp_sampler *s, rp_sampler_waiter *w, int64_t until_ns)
-    RP_REQUIRES(s->mu)
+static void sleep_locked(rp_sampler *s, rp_sampler_waiter *w, rp_wait wait) RP_REQUIRES(s->mu)
 {
+    int64_t until_ns = wait.until_ns;
+
     if (s->first == w) {
         int64_t now_ns = rp_now_ns();
         int64_t weigh_ns = rp_sampler_weigh_locked(s, now_ns);
-        int64_t expire_ns = expire_locked(s, now_ns);
+        int64_t expire_ns = rp_sampler_expire_locked(s, now_ns, wait.cancel);
 
         if (s->end != RP_OK) return;
         if (weigh_ns < until_ns) until_ns = weigh_ns;
@@ -323,7 +276,7 @@ static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, request *r, r
             continue;
         }
         if (r->slept_ns == 0) r->slept_ns = rp_now_ns();
-        sleep_locked(s, w, wait.until_ns);
+        sleep_locked(s, w, wait);
     }
     leave_line_locked(s, w);
     if (joined) {

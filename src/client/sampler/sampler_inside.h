@@ -6,6 +6,7 @@
  *   sampler_events.c   callbacks of the sources; states of the shards
  *   batch.c            batches; batch_decode.c decodes them
  *   sampler_stack.c    samples that are decoded as they arrive
+ *   sampler_timeout.c  the timeout of the rate limiter, where no server applies it
  *
  * A sampler gets samples from sources (source.h), and prefetches them into queues, called
  * lanes. Each shard (server) has a lane; with the option `ordered`, each source has one. A
@@ -152,6 +153,9 @@ struct rp_sampler {
     int64_t waited_ns RP_GUARDED_BY(mu); /* while no call waits: for how long calls have waited
                                             since the last sample */
 
+    int64_t probe_ns RP_GUARDED_BY(mu); /* before this time, servers are not asked again whether
+                                           they respond */
+
     rp_shard_state *states RP_GUARDED_BY(mu);
     rp_shard_state *fresh; /* result of a weighing in progress; only weigh_job uses it */
     rp_job weigh_job;
@@ -200,6 +204,12 @@ extern const rp_source_events rp_sampler_events; /* the argument `user` is a fee
  * time at which the next is due. */
 int64_t rp_sampler_weigh_locked(rp_sampler *s, int64_t now_ns) RP_REQUIRES(s->mu);
 void rp_sampler_run_weighing(rp_job *job);
+
+/* Checks the timeout of the rate limiter where no server does. The caller must be the first in
+ * the queue. Returns when to check again; may end the sampler. May release the lock to ask
+ * servers whether they respond; then returns a time that has passed. `cancel` ends that. */
+int64_t rp_sampler_expire_locked(rp_sampler *s, int64_t now_ns, rp_cancel *cancel)
+    RP_REQUIRES(s->mu);
 
 /* Ends the sampler: when the samples that have arrived are taken, all calls return this
  * status. */

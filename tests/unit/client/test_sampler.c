@@ -349,6 +349,71 @@ static void timeout_ends_the_sampler_while_a_caller_waits(void **state)
     expect_end(RP_DEADLINE, "timed out");
 }
 
+static size_t questions; /* to a server that has a request */
+static bool is_frozen;
+
+static bool responds(void *ctx, const char *table, size_t shard, rp_cancel *cancel, char *why,
+                     size_t size)
+{
+    (void)cancel;
+    assert_ptr_equal(ctx, &sources);
+    assert_string_equal(table, "t");
+    assert_int_equal(shard, 0);
+    if (is_frozen) (void)snprintf(why, size, "it sleeps");
+    questions++;
+    if (!is_frozen) rp_test_end(&sources, 0, RP_DEADLINE, "table 't' timed out");
+    return !is_frozen;
+}
+
+static void open_asking(int64_t timeout_ms)
+{
+    rp_sampler_feed feed = rp_test_sources_feed(&sources, 5);
+    rp_sampler_options o = plain();
+
+    feed.responds = responds;
+    questions = 0;
+    o.rate_limiter_timeout_ms = timeout_ms;
+    assert_ok_err(rp_sampler_open(&bed.alloc, runtime, &feed, &o, &sampler, &err), &err);
+}
+
+static void timeout_ends_the_sampler_of_a_frozen_server(void **state)
+{
+    (void)state;
+    is_frozen = true;
+    open_asking(50);
+    assert_int_equal(rp_test_give(&sources, 0, 1), 1);
+    assert_int_equal(take(NULL, 1), 1);
+
+    expect_end(RP_UNAVAILABLE,
+               "no sample of 't' within 50 ms, the timeout of the rate limiter: it sleeps");
+
+    assert_int_equal(questions, 1);
+}
+
+static void the_response_of_a_slow_server_comes_first(void **state)
+{
+    (void)state;
+    is_frozen = false;
+    open_asking(50);
+
+    expect_end(RP_DEADLINE, "table 't' timed out");
+
+    assert_int_equal(questions, 1);
+}
+
+static void without_a_timeout_a_frozen_server_is_awaited(void **state)
+{
+    (void)state;
+    rp_sample sample;
+    size_t n;
+
+    is_frozen = true;
+    open_asking(-1);
+    assert_fails(rp_sampler_next(sampler, &sample, 1, &n, rp_wait_ms(700), &err), RP_DEADLINE,
+                 &err, "in time");
+    assert_int_equal(questions, 0);
+}
+
 static void timeout_is_ignored_without_a_waiting_caller(void **state)
 {
     (void)state;
@@ -588,6 +653,9 @@ RP_TESTS(sampler)
         T(max_samples_are_drawn_and_given_exactly),
         T(streams_without_samples_to_draw_are_not_opened),
         T(timeout_ends_the_sampler_while_a_caller_waits),
+        T(timeout_ends_the_sampler_of_a_frozen_server),
+        T(the_response_of_a_slow_server_comes_first),
+        T(without_a_timeout_a_frozen_server_is_awaited),
         T(timeout_is_ignored_without_a_waiting_caller),
         T(timeout_of_zero_ends_the_sampler_after_its_samples),
         T(the_end_of_a_source_ends_the_sampler),
