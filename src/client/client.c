@@ -184,6 +184,8 @@ static rp_status take_strings(rp_client *client, const rp_client_options *o, rp_
     return RP_OK;
 }
 
+enum { MAX_TOKEN_BYTES = 1024 }; /* as in the server (server/auth/auth.h) */
+
 /* A header with "Bearer " and the token is sent: no spaces, as in the token68 of RFC 6750, and
  * otherwise any character of ASCII that can be printed. */
 static rp_status check_token(const char *token, rp_error *err)
@@ -198,6 +200,12 @@ static rp_status check_token(const char *token, rp_error *err)
                            "from '!' to '~', without spaces",
                            *c == ' ' ? "a space," : "the byte", (unsigned)(unsigned char)*c,
                            (size_t)(c - token));
+    if (strlen(token) > MAX_TOKEN_BYTES)
+        return rp_fail(
+            err, RP_INVALID,
+            "the token has %zu characters: a token has at most %d, and its hash is in "
+            "the server's tokens file",
+            strlen(token), MAX_TOKEN_BYTES);
     return RP_OK;
 }
 

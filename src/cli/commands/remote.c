@@ -312,7 +312,10 @@ const char *rp_status_hint(rp_status st, const char *text)
                    ? "reprise tables list names the tables"
                    : NULL;
     case RP_UNAUTHENTICATED: return token_hint(text);
-    case RP_DENIED: return "the call needs a token with another role";
+    case RP_DENIED:
+        return strstr(text, "the tokens file needs") != NULL
+                   ? NULL
+                   : "the call needs a token with another role";
     case RP_UNIMPLEMENTED: return "only a reprise server can do that, not Reverb's";
     case RP_NO_RESOURCE: return no_resource_hint(text);
     default: return NULL;

@@ -126,7 +126,7 @@ static void log_start_failure(process *p, rp_status st, const rp_error *err)
     rp_fields_add(&f, "status", "%s", rp_status_name(st));
     if (p->server != NULL) rp_fields_add(&f, "data", "%s", p->config.storage.directory);
     rp_fields_add(&f, "error", "%s", err->text);
-    if (st == RP_UNAVAILABLE && p->server == NULL)
+    if (st == RP_UNAVAILABLE && p->server == NULL && strstr(err->text, "address '") != NULL)
         rp_fields_add(&f, "try", "another address: --port 8001, or --port 0 for a free one");
     if (p->server != NULL && rp_storage_hint(err) != NULL)
         rp_fields_add(&f, "try", "%s", rp_storage_hint(err));

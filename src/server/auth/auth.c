@@ -17,6 +17,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "util/buf.h"
 #include "util/error.h"
@@ -313,7 +314,8 @@ static rp_status open_file(const char *path, FILE **out, rp_error *err)
             return rp_fail(err, RP_NOT_FOUND, "tokens: there is no file '%s'", path);
         if (errno == EACCES || errno == EPERM)
             return rp_fail(err, RP_DENIED, "tokens: '%s' may not be read", path);
-        return rp_fail(err, RP_UNAVAILABLE, "tokens: '%s' cannot be opened", path);
+        return rp_fail(err, RP_UNAVAILABLE, "tokens: '%s' cannot be opened: %s", path,
+                       strerror(errno));
     }
     *out = file;
     return RP_OK;
@@ -339,7 +341,8 @@ static rp_status read_file(const char *path, rp_buf *text, rp_error *err)
         text->size += n;
         if (n == READ_BYTES) continue;
         if (ferror(file) != 0)
-            st = rp_fail(err, RP_UNAVAILABLE, "tokens: '%s' cannot be read", path);
+            st = rp_fail(err, RP_UNAVAILABLE, "tokens: '%s' cannot be read: %s", path,
+                         strerror(errno));
         break;
     }
     (void)fclose(file);

@@ -298,7 +298,11 @@ static rp_status weigh(const rp_credentials *shown, const rp_principal *who, rp_
                        who->name[0] != '\0' ? who->name : "certificate",
                        rp_role_name(who->role), rp_role_name(needed));
     if (is_shown(shown->certificate))
-        return rp_fail(err, RP_DENIED, "no role is given to the name of this certificate");
+        return rp_fail(
+            err, RP_DENIED,
+            "no role is given to the name of this certificate: the tokens file needs "
+            "a line such as '%s NAME cert:%.64s'",
+            rp_role_name(needed), shown->certificate);
     *why = RP_REFUSED_UNAUTHENTICATED;
     return rp_fail(err, RP_UNAUTHENTICATED,
                    "this needs the role %s: send 'authorization: Bearer <token>'",

@@ -60,6 +60,10 @@ int rp_page_fail(rp_page_response *answer, int status, const char *format, ...)
     return status;
 }
 
+/* The seconds that the error of the brake names. */
+#define RETRY_S "6"
+_Static_assert(RP_GATE_FORGIVE_S == 6, "RETRY_S is another number");
+
 static void extra(rp_page_response *answer, const char *name, const char *text)
 {
     assert(answer->extra_name == NULL); /* a response has at most one extra header */
@@ -174,7 +178,7 @@ static bool admit(const rp_page_host *host, const rp_page_request *request, rp_p
     if (host->counters != NULL) rp_counter_add_shared(&host->counters->refusals[result.why], 1);
     if (result.why == RP_REFUSED_AUTH_BRAKE) {
         rp_page_say(answer, 429, err.text);
-        extra(answer, "retry-after", "60");
+        extra(answer, "retry-after", RETRY_S);
     } else if (st == RP_DENIED) {
         rp_page_say(answer, 403, err.text);
     } else if (st == RP_UNAUTHENTICATED) {

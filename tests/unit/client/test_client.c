@@ -451,6 +451,7 @@ static void client_presents_its_certificate(void **state)
 
 static void invalid_options_are_named(void **state)
 {
+    char token[1024 + 2] = "";
     rp_client *c = NULL;
     rp_error err;
 
@@ -474,6 +475,13 @@ static void invalid_options_are_named(void **state)
                  "to '~', without spaces");
     assert_fails(rp_client_new("a:1", &(rp_client_options){.token = "b\xc3\xa9"}, &c, &err),
                  RP_INVALID, &err, "the token has the byte 0xc3 at position 1");
+    memset(token, 'x', sizeof token - 1);
+    assert_fails(rp_client_new("a:1", &(rp_client_options){.token = token}, &c, &err),
+                 RP_INVALID, &err, "the token has 1025 characters: a token has at most 1024,");
+    token[sizeof token - 2] = '\0';
+    assert_ok_err(rp_client_new("a:1", &(rp_client_options){.token = token}, &c, &err), &err);
+    rp_client_free(c);
+    c = NULL;
     assert_fails(rp_client_new("a:1", &(rp_client_options){.token = ""}, &c, &err), RP_INVALID,
                  &err, "the token is empty: give a token");
     assert_fails(rp_client_new("a:1", &(rp_client_options){.spread = (rp_spread)9}, &c, &err),

@@ -382,7 +382,7 @@ static void an_unreadable_file_is_named(void **state)
     assert_fails(rp_auth_load(alloc, "/nonexistent/tokens", false, &auth, &err), RP_NOT_FOUND,
                  &err, "no file '/nonexistent/tokens'");
     assert_fails(rp_auth_load(alloc, "/tmp", false, &auth, &err), RP_UNAVAILABLE, &err,
-                 "cannot be read");
+                 "tokens: '/tmp' cannot be read: Is a directory");
     assert_fails(rp_auth_load(alloc, "/dev/null", false, &auth, &err), RP_INVALID, &err,
                  "tokens: '/dev/null': the file has no entry");
     assert_fails(rp_auth_load(alloc, "/dev/zero", false, &auth, &err), RP_INVALID, &err,

@@ -76,7 +76,10 @@ static void refusals_name_the_missing_role(void **state)
 {
     rp_gate *gate = make(two, true);
     rp_credentials nothing = {.peer = "1.2.3.4:5"}, reader = {.authorization = "Bearer reader"},
-                   wrong = {.authorization = "Bearer x", .peer = "1.2.3.4:5"};
+                   wrong = {.authorization = "Bearer x", .peer = "1.2.3.4:5"},
+                   named = {.certificate = "no\x1b"
+                                           "body",
+                            .peer = "1.2.3.4:5"};
     rp_principal who;
     rp_refusal why;
     rp_error err;
@@ -91,6 +94,13 @@ static void refusals_name_the_missing_role(void **state)
     assert_fails(check_as(gate, &wrong, RP_ROLE_READ, 0, NULL, &who, &why, &err),
                  RP_UNAUTHENTICATED, &err, "not known");
     assert_int_equal(who.role, RP_ROLE_NONE);
+    rp_gate_free(gate);
+
+    gate = make("read r cert:read\n", true);
+    assert_fails(check_as(gate, &named, RP_ROLE_WRITE, 0, NULL, &who, &why, &err), RP_DENIED,
+                 &err,
+                 "no role is given to the name of this certificate: the tokens file needs a "
+                 "line such as 'write NAME cert:no\\x1bbody'");
     rp_gate_free(gate);
 }
 

@@ -112,6 +112,8 @@ static void guessing_tokens_at_pages_is_rate_limited(void **state)
     (void)ask("GET", "/metrics", "Bearer reader");
     assert_int_equal(answer.status, 429);
     assert_string_equal(answer.extra_name, "retry-after");
+    assert_string_equal(answer.extra_value, "6");
+    assert_non_null(strstr((char *)answer.body.data, "try again in 6 seconds"));
     assert_int_equal(refused(RP_REFUSED_AUTH_BRAKE), 1);
     (void)ask("GET", "/healthz", "Bearer reader"); /* which is open */
     assert_int_equal(answer.status, 200);
