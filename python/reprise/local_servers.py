@@ -90,6 +90,7 @@ _ADVICE = (
     ("does it want TLS", "if it does, pass tls=True or ca_file="),
     ("wrong version number", "the server does not use TLS: leave out tls=, ca_file= and certificate_file="),
     ("certificate required", "pass certificate_file= and key_file="),
+    ("is not signed by what", "ca_file= has to be the file of that certificate, or of its authority"),
     ("self-signed certificate", "pass ca_file= with the file of that certificate or its authority"),
     ("unable to get local issuer", "pass ca_file= with the file of its authority"),
     ("authorization: Bearer", "pass token="),

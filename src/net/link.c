@@ -168,13 +168,60 @@ rp_status rp_link_expect(rp_link *link, const char *name)
     return ok ? RP_OK : RP_INVALID;
 }
 
+/* Returns true if no trusted certificate has signed the peer's, or none that is known. */
+static bool is_untrusted(long verified)
+{
+    switch (verified) {
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE: return true;
+    default: return false;
+    }
+}
+
+/* If the server has sent an alert about the client's certificate, writes what it means. A
+ * decrypt error: the CA of the certificate has the name of the server's, and another key. */
+static bool explain_alert(const rp_link *link, char *text, size_t size)
+{
+    const char *why = ERR_reason_error_string(link->tls_error);
+    int reason = ERR_GET_REASON(link->tls_error);
+
+    if (link->ssl == NULL || SSL_is_server(link->ssl) ||
+        ERR_GET_LIB(link->tls_error) != ERR_LIB_SSL)
+        return false;
+    if (reason == SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED)
+        (void)snprintf(text, size,
+                       "TLS: the server asks for a client certificate, and none was sent: "
+                       "certificate required");
+    else if ((reason == SSL_R_TLSV1_ALERT_UNKNOWN_CA ||
+              reason == SSL_R_TLSV1_ALERT_DECRYPT_ERROR) &&
+             SSL_get_certificate(link->ssl) != NULL)
+        (void)snprintf(text, size,
+                       "TLS: the server does not accept the client's certificate, whose CA is "
+                       "not in the server's client CA file: %s",
+                       why);
+    else
+        return false;
+    return true;
+}
+
 void rp_link_why(const rp_link *link, char *text, size_t size)
 {
     const char *why = link->tls_error != 0 ? ERR_reason_error_string(link->tls_error) : NULL;
     long verified = link->ssl != NULL ? SSL_get_verify_result(link->ssl) : X509_V_OK;
+    const char *ca = is_untrusted(verified) ? rp_tls_ca(link->ssl) : NULL;
 
     if (link->ssl != NULL && rp_tls_refusal(link->ssl) != NULL)
         (void)snprintf(text, size, "TLS: %s", rp_tls_refusal(link->ssl));
+    else if (verified == X509_V_OK && explain_alert(link, text, size))
+        return;
+    else if (ca != NULL)
+        (void)snprintf(text, size,
+                       "the server's certificate is not signed by what '%s' holds: %s", ca,
+                       X509_verify_cert_error_string(verified));
     else if (verified != X509_V_OK)
         (void)snprintf(text, size, "the server's certificate: %s",
                        X509_verify_cert_error_string(verified));

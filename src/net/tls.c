@@ -35,7 +35,8 @@
 enum {
     CHAIN_DEPTH = 8,          /* certificates between the peer's and the authority's */
     REQUEST_BYTES = 64 << 10, /* size of a server's list of authorities */
-    CIPHER_BYTES = 512,       /* size of the list of ciphers in a ClientHello */
+    CA_BYTES = 80,
+    CIPHER_BYTES = 512, /* size of the list of ciphers in a ClientHello */
 };
 
 /* Later versions of OpenSSL can compress a Certificate message, so that it could not be checked
@@ -53,7 +54,8 @@ struct rp_tls {
     rp_allocator alloc;
     SSL_CTX *context;
     BIO_METHOD *method;
-    bool connects; /* a client's */
+    bool connects;     /* a client's */
+    char ca[CA_BYTES]; /* see rp_tls_ca() */
 };
 
 typedef struct wire {
@@ -436,6 +438,19 @@ rp_status rp_tls_new(const rp_allocator *alloc, const rp_tls_files *files, rp_tl
     return RP_OK;
 }
 
+/* Keeps the path for errors; of a long one, the end. */
+static void name_ca(rp_tls *tls, const char *path)
+{
+    static const char dots[] = "...";
+    size_t length = strlen(path);
+
+    if (length < sizeof tls->ca)
+        (void)snprintf(tls->ca, sizeof tls->ca, "%s", path);
+    else
+        (void)snprintf(tls->ca, sizeof tls->ca, "%s%s", dots,
+                       path + length - (sizeof tls->ca - sizeof dots));
+}
+
 rp_status rp_tls_new_client(const rp_allocator *alloc, const rp_tls_client_files *files,
                             rp_tls **out, rp_error *err)
 {
@@ -446,6 +461,7 @@ rp_status rp_tls_new_client(const rp_allocator *alloc, const rp_tls_client_files
         return rp_fail(err, RP_INVALID, "TLS: a certificate and its key go together");
     tls = make(alloc, true, &st, err);
     if (tls == NULL) return st;
+    if (files->ca != NULL) name_ca(tls, files->ca);
     st = load_authorities(tls->context, files->ca, err);
     if (st == RP_OK && files->certificate != NULL)
         st = load_own(tls->context, files->certificate, files->key, err);
@@ -549,6 +565,13 @@ uint64_t rp_tls_idle_records(const SSL *ssl)
     const wire *w = BIO_get_data(SSL_get_rbio(ssl));
 
     return w->idle_records;
+}
+
+const char *rp_tls_ca(const SSL *ssl)
+{
+    const wire *w = BIO_get_data(SSL_get_rbio(ssl));
+
+    return w->tls->ca[0] != '\0' ? w->tls->ca : NULL;
 }
 
 const char *rp_tls_refusal(const SSL *ssl)

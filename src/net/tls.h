@@ -68,6 +68,10 @@ void rp_tls_count_idle(struct ssl_st *ssl);
  * renegotiate). */
 uint64_t rp_tls_idle_records(const struct ssl_st *ssl);
 
+/* For a session of a client: returns the file with trusted authorities, cut if it is long, or
+ * NULL if those of the system are trusted. */
+const char *rp_tls_ca(const struct ssl_st *ssl);
+
 /* Returns the reason for which our limits (tls_limits.h) have refused a handshake message of
  * the peer, or NULL. If it is not NULL, the caller must not continue the handshake. */
 const char *rp_tls_refusal(const struct ssl_st *ssl);

@@ -257,6 +257,8 @@ static const char *unavailable_hint(const char *text)
         {"certificate required", "--cert FILE and --key FILE give the client's certificate"},
         {"wants TLS", "--tls connects with TLS, --ca FILE trusts the authority in FILE"},
         {"does it want TLS", "--tls connects with TLS, --ca FILE trusts the authority in FILE"},
+        {"is not signed by what",
+         "--ca FILE has to be the file of that certificate, or of its authority"},
         {"self-signed", "--ca FILE trusts the certificate in FILE"},
         {"unable to get local issuer", "--ca FILE trusts the authority in FILE"},
         {"mismatch", "--server has to be a name or address for which the certificate was made"},

@@ -406,7 +406,8 @@ static void client_verifies_the_server_certificate(void **state)
     open_stage(&s, OVER_TLS);
     rp_test_certificates_init(&others);
     assert_fails(ask(&s, &(rp_client_options){.ca_file = others.ca}), RP_UNAVAILABLE, &s.err,
-                 "certificate");
+                 "the server's certificate is not signed by what '");
+    assert_non_null(strstr(s.err.text, others.ca));
     assert_fails(ask(&s, &(rp_client_options){.tls = true}), RP_UNAVAILABLE, &s.err,
                  "certificate");
     assert_fails(ask(&s, &(rp_client_options){.ca_file = s.certificates.ca,
@@ -427,8 +428,8 @@ static void client_verifies_the_server_certificate(void **state)
 
 static void client_presents_its_certificate(void **state)
 {
-    rp_test_certificates c;
-    rp_test_identity server, client;
+    rp_test_certificates c, others;
+    rp_test_identity server, client, stranger;
     rp_server_options options = {.security.require_client_certificate = true};
     stage s = {.way = OVER_TCP};
 
@@ -440,7 +441,17 @@ static void client_presents_its_certificate(void **state)
     options.security.key_file = server.key;
     options.security.client_ca_file = c.ca;
     rp_test_live_start(&s.live, &options);
-    assert_int_equal(ask(&s, &(rp_client_options){.ca_file = c.ca}), RP_UNAVAILABLE);
+    assert_fails(ask(&s, &(rp_client_options){.ca_file = c.ca}), RP_UNAVAILABLE, &s.err,
+                 "TLS: the server asks for a client certificate, and none was sent");
+    rp_test_certificates_init(&others);
+    stranger = rp_test_issue(&others, "client", "actor", 5);
+    assert_fails(
+        ask(&s, &(rp_client_options){.ca_file = c.ca,
+                                     .certificate_file = stranger.certificate,
+                                     .key_file = stranger.key}),
+        RP_UNAVAILABLE, &s.err,
+        "TLS: the server does not accept the client's certificate, whose CA is not in");
+    rp_test_certificates_deinit(&others);
     assert_ok_err(ask(&s, &(rp_client_options){.ca_file = c.ca,
                                                .certificate_file = client.certificate,
                                                .key_file = client.key}),
