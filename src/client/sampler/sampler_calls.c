@@ -231,6 +231,23 @@ static bool request_locked(rp_sampler *s, rp_sampler_waiter *w, const request *r
     return true;
 }
 
+/* Returns why no more samples come to a call that needs more, or RP_OK. */
+static rp_status why_no_more_locked(const rp_sampler *s, const request *r, rp_error *err)
+    RP_REQUIRES(s->mu)
+{
+    rp_status st = over_locked(s, err);
+
+    if (r->count == 0 || s->closed || s->options.max_samples == 0 ||
+        s->taken < s->options.max_samples)
+        return st;
+    return rp_fail(
+        err, st,
+        "sampler of '%s': only %zu of the %zu samples %s left of its max_samples, %lld; "
+        "ask for fewer",
+        s->table, r->count, r->least, r->count == 1 ? "is" : "are",
+        (long long)s->options.max_samples);
+}
+
 static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, request *r, rp_wait wait,
                               rp_error *err) RP_REQUIRES(s->mu)
 {
@@ -255,7 +272,7 @@ static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, request *r, r
             if (r->count >= r->least) break;
             /* Samples may have arrived while the lock was released. */
             if (n > 0) continue;
-            st = over_locked(s, err);
+            st = why_no_more_locked(s, r, err);
             if (st != RP_OK) break;
         }
         st = why_not_wait_locked(s, w, wait.until_ns, err);

@@ -287,7 +287,9 @@ static void the_last_batch_has_the_remaining_items(void **state)
             for (int i = 0; i < 2; i++)
                 assert_fails(rp_sampler_batch(sampler, 4, RP_RAGGED_REFUSE, true,
                                               rp_wait_forever(), &b, &err),
-                             RP_PRECONDITION, &err, "over");
+                             RP_PRECONDITION, &err,
+                             "sampler of 't': only 3 of the 4 samples are left of its "
+                             "max_samples, 7; ask for fewer");
             assert_ok_err(rp_sampler_next(sampler, rest, 10, &n, rp_wait_none(), &err), &err);
             assert_int_equal(n, 3); /* they are not lost */
             assert_int_equal(rest[0].key, 4);
