@@ -256,6 +256,12 @@ def test_tokens_without_tls_are_warned_of_at_addresses_that_others_reach(serve, 
     assert "plain_tokens" not in [fields_of(line)["event"] for line in local.lines]
 
 
+def test_a_directory_of_tokens_is_named(tmp_path):
+    done = reprise("serve", "--port=0", f"--tokens={tmp_path}")
+    assert f"tokens: '{tmp_path}' cannot be read: Is a directory" in done.stderr, done
+    assert "--port 8001" not in done.stderr and done.returncode == 1, done
+
+
 def test_a_reload_takes_tokens(serve, tmp_path):
     tokens = tmp_path / "tokens"
 

@@ -97,6 +97,27 @@ def test_a_refused_client_does_not_wait(certificate, call, refusal):
         assert str(errors_seen[0]).count("ca_file=") == 1
 
 
+@pytest.mark.parametrize("given, said", [
+    ({}, "TLS: the server asks for a client certificate, and none was sent"),
+    ({"own": True}, "TLS: the server does not accept the client's certificate, whose CA is not in"),
+    ({"ca": True}, "the server's certificate is not signed by what '"),
+])
+def test_the_error_of_a_refused_certificate_says_whose_it_is(certificate, tmp_path, given, said):
+    cert, key = certificate
+    other = [str(tmp_path / name) for name in ("other.pem", "other.key")]
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-subj", "/CN=elsewhere", "-out", other[0], "-keyout", other[1]], check=True, capture_output=True)
+    with reprise.Server([table("t")], certificate_file=cert, key_file=key, client_ca_file=cert,
+                        require_client_certificate=True) as server:
+        options = {"certificate_file": other[0], "key_file": other[1]} if "own" in given else {}
+        client = Client(f"localhost:{server.port}", transport="tcp", ca_file=other[0] if "ca" in given else cert,
+                        **options)
+        with pytest.raises(errors.StatusError) as caught:
+            client.server_info(60)
+        assert said in str(caught.value)
+        assert ("ca_file=" in str(caught.value)) == ("ca" in given)
+
+
 @pytest.mark.parametrize("option", ["token", "ca_file", "certificate_file"])
 def test_an_empty_text_is_refused(option):
     with pytest.raises((ValueError, errors.StatusError)):

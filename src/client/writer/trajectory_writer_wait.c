@@ -139,7 +139,7 @@ static void describe_refused(rp_trajectory_writer *w, char text[REFUSAL_BYTES])
 static void describe_waiting(rp_trajectory_writer *w, int64_t waited_ns, char *text,
                              size_t size)
 {
-    char said[WHY_BYTES] = "", items[COUNT_BYTES];
+    char said[WHY_BYTES] = "", gone[WHY_BYTES] = "", items[COUNT_BYTES];
     size_t count, sent;
     uint64_t settled;
 
@@ -159,7 +159,11 @@ static void describe_waiting(rp_trajectory_writer *w, int64_t waited_ns, char *t
     }
     if (waited_ns > 0 && sent > 0 && w->parts.why != NULL)
         ask_tables(w, settled, waited_ns, said, sizeof said);
-    if (count == 0)
+    if (count > 0 && sent > 0 && w->parts.away != NULL)
+        w->parts.away(w->parts.find_ctx, gone, sizeof gone);
+    if (gone[0] != '\0') /* the sink has them, and has no connection: nothing is sent now */
+        (void)snprintf(text, size, "%s: %s", items, said[0] != '\0' ? said : gone);
+    else if (count == 0)
         (void)snprintf(text, size, "no item is unconfirmed");
     else if (said[0] != '\0' && count == 1) /* and it is sent */
         (void)snprintf(text, size, "%s: %s", items, said);
