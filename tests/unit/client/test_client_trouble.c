@@ -586,52 +586,6 @@ static void a_silent_shard_is_skipped(void **state)
     rp_test_live_stop(&live);
 }
 
-/* Greets the client, and reads nothing once a call has begun. */
-static void *freeze_after_a_call(void *arg)
-{
-    scripted *s = arg;
-    int fd = scripted_accept(s);
-    char none;
-
-    if (fd < 0) return NULL;
-    (void)scripted_await_call(fd);
-    (void)!accept4(s->listener, NULL, NULL, SOCK_CLOEXEC); /* until it is stopped */
-    (void)!recv(fd, &none, 0, 0);
-    (void)close(fd);
-    return NULL;
-}
-
-static void check_timeout_of_sampler(void *(*run)(void *), const char *why)
-{
-    const rp_sampler_options options = {.table = "prio", .rate_limiter_timeout_ms = 700};
-    rp_sampler *sampler = NULL;
-    rp_sample sample;
-    rp_client *client;
-    size_t count = 0;
-    scripted s;
-    rp_error err;
-
-    scripted_start(&s, run);
-    client = new_client(s.address, NULL);
-    assert_ok_err(rp_sampler_new(client, &options, &sampler, &err), &err);
-    /* Less than the 10 s and 50 s in which the client gives the connection up. */
-    assert_fails(rp_sampler_next(sampler, &sample, 1, &count, rp_wait_ms(8000), &err),
-                 RP_UNAVAILABLE, &err,
-                 "no sample of 'prio' within 700 ms, the timeout of the rate limiter: ");
-    assert_non_null(strstr(err.text, why));
-    rp_sampler_free(sampler);
-    rp_client_free(client);
-    scripted_stop(&s);
-}
-
-static void a_sampler_of_a_frozen_server_ends_after_its_timeout(void **state)
-{
-    (void)state;
-    check_timeout_of_sampler(NULL, "accepts connections and does not respond: is it stopped");
-    check_timeout_of_sampler(freeze_after_a_call,
-                             "has not responded for 500 ms: is it stopped");
-}
-
 static void calls_go_to_all_shards(void **state)
 {
     char addresses[128];
@@ -710,7 +664,6 @@ RP_TESTS(client_trouble)
         cmocka_unit_test(a_dead_shard_is_skipped),
         cmocka_unit_test(no_call_waits_for_a_shard_that_is_away),
         cmocka_unit_test(a_silent_shard_is_skipped),
-        cmocka_unit_test(a_sampler_of_a_frozen_server_ends_after_its_timeout),
         cmocka_unit_test(calls_go_to_all_shards),
         cmocka_unit_test(calls_survive_failed_allocations),
     };

@@ -253,55 +253,6 @@ static void flush_leaves_the_latest_items_alone(void **state)
     rp_test_client_deinit(&r);
 }
 
-static bool is_away;
-
-static void say_refused(void *ctx, const char *table, int64_t waited_ns, char *text,
-                        size_t size)
-{
-    (void)ctx;
-    (void)table;
-    (void)waited_ns;
-    (void)snprintf(text, size, "Connection refused");
-}
-
-static void say_away(void *ctx, char *text, size_t size)
-{
-    (void)ctx;
-    (void)snprintf(text, size, "%s", is_away ? "not connected yet" : "");
-}
-
-static void items_without_a_connection_do_not_count_as_sent(void **state)
-{
-    rp_trajectory_writer_options o = {.column = {.history = 10, .chunk_length = 1}};
-    rp_test_client_rig r;
-    rp_writer_parts parts;
-    char why[300];
-
-    (void)state;
-    rp_test_client_open_store(&r);
-    parts = rp_test_client_parts(&r);
-    parts.why = say_refused;
-    parts.away = say_away;
-    assert_ok_err(rp_trajectory_writer_open(&parts, &o, &r.writer, &r.err), &r.err);
-    rp_trajectory_writer_attach(r.writer, rp_test_client_sink(&r, false));
-    r.sink->silent = true;
-    append(&r, 1);
-    for (int i = 0; i < 3; i++) (void)item(&r);
-    rp_test_sink_await(r.sink, 3);
-
-    is_away = true;
-    assert_fails(flush(&r, 0, 5), RP_DEADLINE, &r.err, "3 items are unconfirmed: ");
-    rp_trajectory_writer_why(r.writer, why, sizeof why);
-    assert_non_null(strstr(why, "3 items are unconfirmed: "));
-    assert_non_null(strstr(why, "Connection refused"));
-    is_away = false;
-    rp_trajectory_writer_why(r.writer, why, sizeof why);
-    assert_non_null(strstr(why, "3 items are unconfirmed, 3 of them sent: "));
-    rp_test_sink_settle(r.sink, 3, RP_OK, "");
-    assert_ok_err(flush(&r, 0, 0), &r.err);
-    rp_test_client_deinit(&r);
-}
-
 static void items_continue_after_a_flush_timeout(void **state)
 {
     rp_test_client_rig r;
@@ -723,7 +674,6 @@ RP_TESTS(trajectory_writer_send)
         cmocka_unit_test(chunks_that_do_not_become_smaller_are_stored),
         cmocka_unit_test(item_waits_for_its_chunk_to_fill_or_for_a_flush),
         cmocka_unit_test(flush_leaves_the_latest_items_alone),
-        cmocka_unit_test(items_without_a_connection_do_not_count_as_sent),
         cmocka_unit_test(items_continue_after_a_flush_timeout),
         cmocka_unit_test(token_ends_waits_now_and_later),
         cmocka_unit_test(bound_on_items_blocks_creation),

@@ -331,6 +331,50 @@ static void a_sampler_of_a_server_that_wants_tls_ends(void **state)
     rp_test_live_stop(&live);
 }
 
+/* Greets the client, and reads nothing once a call has begun. */
+static void *freeze_after_a_call(void *arg)
+{
+    scripted *s = arg;
+    int fd = scripted_accept(s);
+
+    if (fd < 0) return NULL;
+    (void)scripted_await_call(fd);
+    (void)!accept4(s->listener, NULL, NULL, SOCK_CLOEXEC); /* until it is stopped */
+    (void)close(fd);
+    return NULL;
+}
+
+static void check_timeout_of_sampler(void *(*run)(void *), const char *why)
+{
+    const rp_sampler_options options = {.table = "prio", .rate_limiter_timeout_ms = 700};
+    rp_sampler *sampler = NULL;
+    rp_sample sample;
+    rp_client *client;
+    size_t count = 0;
+    scripted s;
+    rp_error err;
+
+    scripted_start(&s, run);
+    client = new_client(s.address, NULL);
+    assert_ok_err(rp_sampler_new(client, &options, &sampler, &err), &err);
+    /* Less than the 10 s and 50 s in which the client gives the connection up. */
+    assert_fails(rp_sampler_next(sampler, &sample, 1, &count, rp_wait_ms(8000), &err),
+                 RP_UNAVAILABLE, &err,
+                 "no sample of 'prio' within 700 ms, the timeout of the rate limiter: ");
+    assert_non_null(strstr(err.text, why));
+    rp_sampler_free(sampler);
+    rp_client_free(client);
+    scripted_stop(&s);
+}
+
+static void a_sampler_of_a_frozen_server_ends_after_its_timeout(void **state)
+{
+    (void)state;
+    check_timeout_of_sampler(NULL, "accepts connections and does not respond: is it stopped");
+    check_timeout_of_sampler(freeze_after_a_call,
+                             "has not responded for 500 ms: is it stopped");
+}
+
 static void an_unknown_token_is_said_by_the_next_item(void **state)
 {
     /* of the token "reader" */
@@ -392,6 +436,7 @@ RP_TESTS(writer_away)
         cmocka_unit_test(a_server_that_wants_tls_is_said_by_the_next_item),
         cmocka_unit_test(an_unchecked_item_for_a_server_that_wants_tls_is_refused),
         cmocka_unit_test(a_sampler_of_a_server_that_wants_tls_ends),
+        cmocka_unit_test(a_sampler_of_a_frozen_server_ends_after_its_timeout),
         cmocka_unit_test(an_unknown_token_is_said_by_the_next_item),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
