@@ -198,7 +198,7 @@ static bool explain_alert(const rp_link *link, char *text, size_t size)
                        "certificate required");
     else if ((reason == SSL_R_TLSV1_ALERT_UNKNOWN_CA ||
               reason == SSL_R_TLSV1_ALERT_DECRYPT_ERROR) &&
-             SSL_get_certificate(link->ssl) != NULL)
+             why != NULL && SSL_get_certificate(link->ssl) != NULL)
         (void)snprintf(text, size,
                        "TLS: the server does not accept the client's certificate, whose CA is "
                        "not in the server's client CA file: %s",

@@ -55,10 +55,16 @@ def test_26_errors_of_tls_say_what_helps(serve, tmp_path):
     tls = serve("--listen", "127.0.0.1:0", "--tls-cert", tmp_path / "cert.pem", "--tls-key",
                 tmp_path / "key.pem")
     trust = ["--ca", str(tmp_path / "cert.pem")]
+    (other := tmp_path / "other").mkdir()
+    issue(other, [])
+    path = str(other / "cert.pem")
+    shown = path if len(path) < 80 else "..." + path[-76:]  # the end of a long one
     for server, words, hint in [
             (f"localhost:{plain.port}", ["--tls"], "leave out --tls, --ca and --cert"),
             (f"localhost:{tls.port}", ["--tls"], "--ca FILE trusts the certificate in FILE"),
             (f"localhost:{tls.port}", [], "--ca FILE trusts"),
+            (f"localhost:{tls.port}", ["--ca", str(other / "cert.pem")],
+             f"is not signed by what '{shown}' holds: self-signed certificate; --ca FILE has to be the file of"),
             (f"127.0.0.1:{tls.port}", trust, "--server has to be a name or address for which")]:
         done = reprise("info", "--server", server, *words)
         assert done.returncode == 1 and hint in done.stderr, done
