@@ -124,7 +124,8 @@ RP_API RP_NODISCARD rp_status rp_durable_checkpoint(rp_durable *durable, rp_wait
 
 typedef struct rp_durable_info {
     rp_durability mode;
-    bool degraded;
+    bool degraded; /* an operation fails, or this start has loaded an older checkpoint, because
+                      the newest is damaged */
     char trouble[RP_ERROR_TEXT_BYTES];        /* the reason, if degraded */
     uint64_t checkpoints, failed_checkpoints; /* since the directory was opened */
     uint64_t last_checkpoint;                 /* number of the latest checkpoint; 0: none */

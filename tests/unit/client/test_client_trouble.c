@@ -112,7 +112,6 @@ static void a_server_that_sends_no_greeting_times_out(void **state)
     rp_client *client;
     scripted s;
     rp_error err;
-    int64_t then = rp_now_ns();
 
     (void)state;
     scripted_start(&s, NULL);
@@ -122,9 +121,12 @@ static void a_server_that_sends_no_greeting_times_out(void **state)
     rp_client_free(client);
     /* The same, if the deadline comes first. */
     client = new_client(s.address, NULL);
-    assert_fails(ask(client, rp_wait_ms(50), &err), RP_DEADLINE, &err,
-                 "does not respond: is it stopped or overloaded, or no server of gRPC?");
-    assert_true(rp_now_ns() - then < 5000 * MS);
+    for (int64_t ms = 50; ms <= 5000; ms *= 10) { /* a busy machine connects later */
+        assert_int_equal(ask(client, rp_wait_ms(ms), &err), RP_DEADLINE);
+        if (strstr(err.text, "no connection in time") == NULL) break;
+    }
+    assert_non_null(strstr(
+        err.text, "does not respond: is it stopped or overloaded, or no server of gRPC?"));
     rp_client_free(client);
     scripted_stop(&s);
 }
