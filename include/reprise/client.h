@@ -48,8 +48,8 @@ typedef struct rp_client_options {
     const char *key_file;
     const char *server_name; /* name that the server's certificate must have; NULL: the host in
                                 the address */
-    const char *token;       /* a bearer token, 1 or more characters from '!' to '~'; NULL: none
-                                is sent */
+    const char *token; /* a bearer token, 1 to 1,024 characters from '!' to '~'; NULL: none
+                          is sent */
     int64_t connect_timeout_ms; /* timeout of one attempt; 0: 10,000 */
     int64_t retry_min_ms;       /* first backoff; doubles at each retry, with jitter; 0: 10 */
     int64_t retry_max_ms;       /* longest backoff; 0: 2,000 */

@@ -30,8 +30,9 @@ typedef struct rp_sampler_options {
     int64_t max_per_stream; /* samples after which a stream is reopened; 0: no limit */
     /* If the rate limiter of the table allows no sample for this long, the sampler ends. 0: the
      * sampler ends as soon as the rate limiter refuses a sample. Negative: no limit. If no
-     * server can be reached for this long, the sampler ends with RP_UNAVAILABLE. It ends at
-     * once if the TLS handshake has failed with every server and has never succeeded. */
+     * server can be reached or responds for this long, the sampler ends with RP_UNAVAILABLE; up
+     * to 0.6 s later if a server is connected and silent. The sampler ends at once if the TLS
+     * handshake has failed with every server and has never succeeded. */
     int64_t rate_limiter_timeout_ms;
     size_t decoders; /* threads that help the caller to decode a batch; 0: chosen by the number
                         of processors */
@@ -71,13 +72,13 @@ RP_API void rp_sampler_close(rp_sampler *sampler);
  *
  * Errors: RP_DEADLINE (`wait` ended; or rate_limiter_timeout_ms passed, in which case the text
  * says so and every later call returns RP_DEADLINE), RP_PRECONDITION (max_samples have been
- * taken), RP_UNAVAILABLE (no server could be reached for rate_limiter_timeout_ms; every later
- * call returns RP_UNAVAILABLE), RP_CANCELLED, RP_NOT_FOUND (no such table), RP_CORRUPT,
- * RP_INVALID (`checked`, and a sample does not fit the signature), RP_NO_RESOURCE (memory, or a
- * sample over the client's `item_bytes`), RP_DENIED, RP_UNAUTHENTICATED. Samples that arrived
- * before the failure are returned first. If rate_limiter_timeout_ms is positive, only time in
- * which a call waits counts towards this timeout. If it is 0, the sampler can end even if no
- * call waits.
+ * taken), RP_UNAVAILABLE (no server could be reached or responded for rate_limiter_timeout_ms;
+ * every later call returns RP_UNAVAILABLE), RP_CANCELLED, RP_NOT_FOUND (no such table),
+ * RP_CORRUPT, RP_INVALID (`checked`, and a sample does not fit the signature), RP_NO_RESOURCE
+ * (memory, or a sample over the client's `item_bytes`), RP_DENIED, RP_UNAUTHENTICATED. Samples
+ * that arrived before the failure are returned first. If rate_limiter_timeout_ms is positive,
+ * only time in which a call waits counts towards this timeout. If it is 0, the sampler can end
+ * even if no call waits.
  *
  * If the table is on several servers and is sampled in a fixed order (by fifo, lifo or a heap,
  * table_options.h), the rp_sampler draws from the servers in turns. `probability` is then the
