@@ -30,9 +30,10 @@ typedef struct rp_sampler_options {
     int64_t max_per_stream; /* samples after which a stream is reopened; 0: no limit */
     /* If the rate limiter of the table allows no sample for this long, the sampler ends. 0: the
      * sampler ends as soon as the rate limiter refuses a sample. Negative: no limit. If no
-     * server can be reached or responds for this long, the sampler ends with RP_UNAVAILABLE; up
-     * to 0.6 s later if a server is connected and silent. The sampler ends at once if the TLS
-     * handshake has failed with every server and has never succeeded. */
+     * server can be reached or responds for this long, the sampler ends with RP_UNAVAILABLE;
+     * later if a server is connected and silent: after 2 s of silence, or as long as this time,
+     * but at most 10 s. The sampler ends at once if the TLS handshake has failed with every
+     * server and has never succeeded. */
     int64_t rate_limiter_timeout_ms;
     size_t decoders; /* threads that help the caller to decode a batch; 0: chosen by the number
                         of processors */

@@ -62,6 +62,7 @@ __all__ = ["Client", "Writer"]
 _SIDES = {"inserts": 1, "samples": 2, "both": 3}
 _INSERTERS = 8  # writers that a client keeps for insert()
 _SAMPLES_AHEAD = 128
+_BRIEF_S = 0.5  # for a request that serves a warning only
 _MOST_STEPS = 2**31 - 1
 
 
@@ -592,7 +593,9 @@ class Client(Connection):
         may_evict = max_size is not None or max_bytes is not None
         check_seconds("timeout", timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
-        before = self._tables_named(table, timeout) if may_evict else []
+        # It serves a warning only: a server that is slow must not take the time of the alteration.
+        brief = _BRIEF_S if timeout is None else min(timeout / 4, _BRIEF_S)
+        before = self._tables_named(table, brief) if may_evict else []
         if deadline is not None:
             timeout = max(0.0, deadline - time.monotonic())
         self._client.alter_table(
@@ -605,13 +608,14 @@ class Client(Connection):
             timeout=timeout,
         )
         if may_evict or rate_limiter is not None:
-            self._warn_of_alteration(table, before, timeout)
+            left = _BRIEF_S if deadline is None else max(0.0, deadline - time.monotonic())
+            self._warn_of_alteration(table, before, min(left, _BRIEF_S))
 
     def _tables_named(self, table: str, timeout: Optional[float]) -> List[Dict[str, Any]]:
         """The tables of that name, of each server; [] if no server responds."""
         try:
             return self._client.tables(timeout, table)
-        except errors.StatusError:
+        except (errors.StatusError, errors.DeadlineExceededError):
             return []
 
     def _warn_of_alteration(self, table: str, before: List[Dict[str, Any]],
@@ -621,7 +625,10 @@ class Client(Connection):
         old = {info["shard"]: info for info in before}
         evicted = sum(max(0, info["evictions"] - old[info["shard"]]["evictions"])
                       for info in now if info["shard"] in old)
-        if evicted:
+        # Inserts evict as well: the alteration is named only if it left less room than the items had.
+        if evicted and any(info["max_size"] < old[info["shard"]]["size"] or
+                           0 < info["max_bytes"] < old[info["shard"]]["bytes"]
+                           for info in now if info["shard"] in old):
             _log.logger().warning("table '%s': %d item%s evicted, as alter_table() has made it smaller", table,
                                   evicted, " was" if evicted == 1 else "s were")
         for info in now:

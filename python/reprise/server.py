@@ -275,13 +275,17 @@ class Server:
             place = _Remote(self._tables, _client_of(where))
             self._where = place.address
         self._place = place
-        for table, its_place in zip(self._tables, place.places):
-            table._place = its_place
-            table._server = weakref.ref(self)
-            if stored is not None:
-                storage_module.warn_of_saved(table.name, table._options, its_place.info())
         # Stops the server when the object is garbage-collected, or when the interpreter exits.
         self._finalizer = weakref.finalize(self, place.stop, 0.0)
+        try:
+            for table, its_place in zip(self._tables, place.places):
+                table._place = its_place
+                table._server = weakref.ref(self)
+                if stored is not None:
+                    storage_module.warn_of_saved(table.name, table._options, its_place.info())
+        except BaseException:  # Ctrl-C as well: nothing else would stop the server now
+            self._finalizer()
+            raise
 
     @property
     def port(self) -> int:
@@ -324,8 +328,8 @@ class Server:
         Args:
           grace: for how many seconds open calls may continue.
         """
-        if not number("grace", grace) >= 0:
-            raise ValueError(f"grace must be >= 0 seconds, got {grace}")
+        if not 0 <= number("grace", grace) < float("inf"):
+            raise ValueError(f"grace must be a number of seconds >= 0, got {grace}")
         self._place.stop(grace)
         self._finalizer.detach()
         self._stopped.set()

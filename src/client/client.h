@@ -127,11 +127,11 @@ int64_t rp_client_ask_ms(int64_t waited_ns);
 void rp_client_ask_why(rp_client *client, const rp_why_question *question, char *text,
                        size_t size);
 
-/* Asks one server, for at most half a second, or until `cancel` (may be NULL) fires. Returns
- * false, and writes why, if it has neither responded nor sent anything else meanwhile. The
- * client must not be one of a store. */
-bool rp_client_responds(rp_client *client, const char *table, size_t shard, rp_cancel *cancel,
-                        char *text, size_t size);
+/* Asks one server whether it responds, for at most half a second, and not longer than `wait`.
+ * Returns false, and writes why, if the server has sent nothing since since_ns. If `wait` is
+ * cancelled, returns true. The client must not be one of a store. */
+bool rp_client_responds(rp_client *client, const char *table, size_t shard, int64_t since_ns,
+                        rp_wait wait, char *text, size_t size);
 
 /* Writes an error about the table `name`, which does not exist, with the names of `tables`.
  * Returns RP_NOT_FOUND. */

@@ -63,10 +63,10 @@ static void why(void *ctx, const char *table, size_t shard, int64_t waited_ns, c
     rp_client_ask_why(ctx, &question, text, size);
 }
 
-static bool responds(void *ctx, const char *table, size_t shard, rp_cancel *cancel, char *text,
-                     size_t size)
+static bool responds(void *ctx, const char *table, size_t shard, int64_t since_ns, rp_wait wait,
+                     char *text, size_t size)
 {
-    return rp_client_responds(ctx, table, shard, cancel, text, size);
+    return rp_client_responds(ctx, table, shard, since_ns, wait, text, size);
 }
 
 static bool is_refused(void *ctx, char *text, size_t size)

@@ -60,12 +60,11 @@ void rp_client_ask_why(rp_client *client, const rp_why_question *question, char 
     rp_release(&client->alloc, blocked.calls, MOST_CALLS * sizeof *blocked.calls);
 }
 
-bool rp_client_responds(rp_client *client, const char *table, size_t shard, rp_cancel *cancel,
-                        char *text, size_t size)
+bool rp_client_responds(rp_client *client, const char *table, size_t shard, int64_t since_ns,
+                        rp_wait wait, char *text, size_t size)
 {
     rp_unary_request request = {RP_CLIENT_REPLAY "WhyBlocked", NULL, true, false, 0};
-    const int64_t begun_ns = rp_now_ns();
-    rp_wait wait = rp_wait_ms(MOST_ASK_MS);
+    rp_wait limit = rp_wait_ms(MOST_ASK_MS);
     rp_client_live *live = NULL;
     bool responds = true;
     rp_unary *u = NULL;
@@ -73,7 +72,7 @@ bool rp_client_responds(rp_client *client, const char *table, size_t shard, rp_c
 
     assert(client->store == NULL);
     if (rp_client_get_live(client, &live, NULL) != RP_OK) return true;
-    wait.cancel = cancel;
+    if (limit.until_ns < wait.until_ns) wait.until_ns = limit.until_ns;
     rp_buf_init(&message, &client->alloc);
     rp_wire_write_why_blocked(&message, table, 1);
     request.message = &message;
@@ -81,11 +80,12 @@ bool rp_client_responds(rp_client *client, const char *table, size_t shard, rp_c
         const rp_unary_response *r = rp_unary_response_of(u, 0);
 
         if (r->status == RP_DEADLINE || r->status == RP_UNAVAILABLE)
-            responds = rp_channel_heard_ns(live->channels[shard]) >= begun_ns;
+            responds = rp_channel_heard_ns(live->channels[shard]) >= since_ns;
         if (!responds && r->status == RP_DEADLINE && r->is_reached)
             (void)snprintf(text, size,
-                           "%.80s has not responded for %d ms: is it stopped or overloaded?",
-                           rp_client_shard_address(client, shard), MOST_ASK_MS);
+                           "%.80s has not responded for %lld ms: is it stopped or overloaded?",
+                           rp_client_shard_address(client, shard),
+                           (long long)((rp_now_ns() - since_ns) / 1000000));
         else if (!responds)
             (void)snprintf(text, size, "%s", r->text);
     }

@@ -317,11 +317,11 @@ static void report_fallback(rp_durable *d, const rp_recovery *r)
     if (r->salvage)
         lost = "changes since then can be missing";
     else if (r->has_journal)
-        lost = "the journal had all changes since then";
+        lost = "the changes that the journal has since then were applied";
     (void)snprintf(text, sizeof text,
-                   "checkpoint %" PRIu64 " is damaged, checkpoint %" PRIu64
-                   " was loaded: %" PRIu64 " items; %s; the folder quarantine has the damaged "
-                   "one; this report ends at the next start",
+                   "checkpoint %" PRIu64 " could not be loaded, checkpoint %" PRIu64
+                   " was loaded: %" PRIu64 " items; %s; damaged files are in the folder "
+                   "quarantine; this report ends at the next start",
                    r->failed_checkpoint, r->checkpoint, d->info.recovered_items, lost);
     rp_durable_trouble(d, RP_TROUBLE_FALLBACK, text);
 }

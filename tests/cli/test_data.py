@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import IS_SHORT, REPRISE, ROOT, answer, clean_environment, reprise
+from conftest import IS_SHORT, REPRISE, ROOT, answer, ask, clean_environment, reprise
 
 REVERB = ROOT / "tests" / "data" / "reverb"
 
@@ -123,6 +123,21 @@ def test_verify_advises_no_salvage_if_a_server_starts_without_it(is_newest, serv
     assert re.search(r"^reprise serve --data DIR loads checkpoint \d+ and the journal since then; --salvage is needed "
                      r"only if it refuses", done.stdout, re.M), done.stdout
     stop(serve(*arguments))
+
+
+def test_verify_says_that_changes_are_lost_without_a_journal(serve, stop, tmp_path):
+    arguments = ["--port", "0", "--data", tmp_path / "data", "--table", "t:fifo:1000"]
+    for _ in range(2):  # each end writes a checkpoint
+        server = serve(*arguments)
+        assert ask(server, "insert", "t", "-", input='{"data": [1]}').returncode == 0
+        stop(server)
+    flip(max((tmp_path / "data" / "manifest").glob("*")), 40)
+
+    done = reprise("data", "verify", tmp_path / "data")
+
+    assert done.returncode == 1, done
+    assert re.search(r"^reprise serve --data DIR loads checkpoint \d+, without the changes after it; reprise data "
+                     r"salvage DIR NEW first", done.stdout, re.M), done.stdout
 
 
 def test_a_missing_segment_is_damage(data):

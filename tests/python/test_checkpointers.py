@@ -281,7 +281,7 @@ def test_a_damaged_newest_checkpoint_is_reported_until_the_next_start(tmp_path, 
         state = server.localhost_client().storage()
         assert server.localhost_client().server_info()["q"].current_size in (0, 1)
     state = state[0] if isinstance(state, list) else state
-    assert state["degraded"] and "is damaged, checkpoint" in state["trouble"], state
+    assert state["degraded"] and "could not be loaded, checkpoint" in state["trouble"], state
     assert [r.getMessage() for r in caplog.records] == [f"{tmp_path}: {state['trouble']}"]
 
 

@@ -3,6 +3,8 @@
 
 import gc
 import logging
+import os
+import signal
 import socket
 import threading
 import time
@@ -10,7 +12,7 @@ import urllib.request
 
 import numpy as np
 import pytest
-from events import expect_reason
+from events import expect_reason, stop
 
 import reprise
 from reprise import _core, errors
@@ -856,6 +858,29 @@ def test_an_alteration_that_evicts_or_blocks_is_logged(serve, caplog):
     assert said[1] == "table 'small': 2 items were evicted, as alter_table() has made it smaller", said
     assert "max_bytes 100 is less than an item takes, " in said[2] and "samples wait for ever" in said[3], said
     assert len(said) == 4, said
+
+
+def test_evictions_by_inserts_are_not_those_of_an_alteration(serve, caplog):
+    client = serve()
+    (before,) = client._tables_named("t", None)
+    before["evictions"] -= 5  # as if inserts had evicted items meanwhile
+    client._warn_of_alteration("t", [before], None)
+    assert not caplog.records
+
+
+def test_an_alteration_does_not_wait_for_a_frozen_shard():
+    servers = [reprise.Server([table("t")], where="child") for _ in range(2)]
+    client = Client([f"localhost:{server.port}" for server in servers])
+    client.server_info()
+    stop(servers[1].pid)
+    try:
+        with pytest.raises(errors.ReverbError):
+            client.alter_table("t", max_size=7, timeout=4)
+    finally:
+        os.kill(servers[1].pid, signal.SIGCONT)
+    assert [server.localhost_client().server_info()["t"].max_size for server in servers][0] == 7
+    for server in servers:
+        server.stop()
 
 
 def test_an_insert_that_does_not_wait_names_the_table(serve):

@@ -710,3 +710,15 @@ def test_saved_settings_that_differ_are_logged(tmp_path, caplog, where, keep):
     assert record.getMessage() == (
         "table 't': the saved max_size=100, min_size_to_sample=1 are used, not max_size=3, min_size_to_sample=2 "
         "as given; client.alter_table('t', ...) changes them")
+
+
+def test_a_server_that_is_interrupted_while_it_starts_leaves_nothing(monkeypatch, tmp_path):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    for where in ("child", "process"):
+        with monkeypatch.context() as patch:
+            patch.setattr(server_module.storage_module, "warn_of_saved", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                reprise.Server([table()], storage=str(tmp_path / where), where=where)
+        reprise.Server([table()], storage=str(tmp_path / where), where=where).stop()  # the data are free again

@@ -70,6 +70,7 @@ typedef struct data {
     uint64_t rows;
     uint64_t spared; /* damaged files without which a server starts: it needs CURRENT and the
                         newest manifest only if no older manifest is good */
+    uint64_t bad_checkpoints, journals; /* damaged manifests; files of the journal */
 } data;
 
 /* Returns advice for a source that is not there or has not what it should, or NULL. */
@@ -194,6 +195,8 @@ static void on_file(void *ctx, const rp_data_file *file)
 {
     data *d = ctx;
 
+    d->journals += file->kind == RP_DATA_JOURNAL;
+    d->bad_checkpoints += file->state == RP_DATA_DAMAGED && file->kind == RP_DATA_CHECKPOINT;
     d->spared += file->state == RP_DATA_DAMAGED &&
                  (file->kind == RP_DATA_CURRENT || file->kind == RP_DATA_CHECKPOINT ||
                   file->kind == RP_DATA_OTHER);
@@ -227,7 +230,15 @@ static void finish_look(data *d, const rp_data_summary *s, bool thorough)
     if (thorough && s->damaged == 0) rp_text_buffer_put(&d->buffer, "all fine; ");
     rp_data_summary_words(&d->buffer, s);
     rp_text_buffer_put(&d->buffer, "\n");
-    if (s->damaged > 0 && s->checkpoint != 0 && d->spared == s->damaged)
+    if (s->damaged > 0 && s->checkpoint != 0 && d->spared == s->damaged &&
+        d->bad_checkpoints > 0 && d->journals == 0)
+        rp_text_buffer_format(&d->buffer,
+                              "reprise serve --data DIR loads checkpoint %" PRIu64
+                              ", without the changes after it; reprise data salvage DIR NEW "
+                              "first copies all that "
+                              "can be read to a new directory\n",
+                              s->checkpoint);
+    else if (s->damaged > 0 && s->checkpoint != 0 && d->spared == s->damaged)
         rp_text_buffer_format(
             &d->buffer,
             "reprise serve --data DIR loads checkpoint %" PRIu64

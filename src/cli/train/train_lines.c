@@ -156,6 +156,8 @@ const char *rp_train_hint(const char *text)
     static const struct {
         const char *part, *hint;
     } hints[] = {
+        {"is not signed by what",
+         "; --report-ca FILE has to be the file of that certificate, or of its authority"},
         {"wants TLS", "; --report-ca FILE uses TLS and trusts the authority in FILE"},
         {"does it want TLS", "; --report-ca FILE uses TLS and trusts the authority in FILE"},
         {"wrong version number", "; the server does not use TLS: leave out --report-ca"},

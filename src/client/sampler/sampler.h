@@ -38,11 +38,11 @@ typedef struct rp_sampler_feed {
      * reasons. */
     void (*why)(void *ctx, const char *table, size_t shard, int64_t waited_ns, char *text,
                 size_t size);
-    /* Returns whether a shard responds. If not, writes why. Is allowed to block for half a
-     * second, or until `cancel` (may be NULL) fires; then returns true. NULL: shards always
-     * respond. */
-    bool (*responds)(void *ctx, const char *table, size_t shard, rp_cancel *cancel, char *why,
-                     size_t size);
+    /* Asks a shard whether it responds. Returns false, and writes why, if the shard has sent
+     * nothing since since_ns. Is allowed to block for half a second, but not longer than
+     * `wait`. If `wait` is cancelled, returns true. NULL: shards always respond. */
+    bool (*responds)(void *ctx, const char *table, size_t shard, int64_t since_ns, rp_wait wait,
+                     char *why, size_t size);
     /* Rewrites the error about a table that does not exist on any shard. The function is
      * allowed to block for half a second. NULL: the source's error is used. */
     void (*missing)(void *ctx, const char *table, rp_error *err);

@@ -139,7 +139,7 @@ static void sleep_locked(rp_sampler *s, rp_sampler_waiter *w, rp_wait wait) RP_R
     if (s->first == w) {
         int64_t now_ns = rp_now_ns();
         int64_t weigh_ns = rp_sampler_weigh_locked(s, now_ns);
-        int64_t expire_ns = rp_sampler_expire_locked(s, now_ns, wait.cancel);
+        int64_t expire_ns = rp_sampler_expire_locked(s, now_ns, wait);
 
         if (s->end != RP_OK) return;
         if (weigh_ns < until_ns) until_ns = weigh_ns;

@@ -153,8 +153,12 @@ struct rp_sampler {
     int64_t waited_ns RP_GUARDED_BY(mu); /* while no call waits: for how long calls have waited
                                             since the last sample */
 
-    int64_t probe_ns RP_GUARDED_BY(mu); /* before this time, servers are not asked again whether
-                                           they respond */
+    /* The questions whether servers respond (sampler_timeout.c): none is asked before probe_ns,
+     * and the next goes to the server of lane probe_lane. silent_ns is the time of the first
+     * question since a server has responded; 0: none. */
+    int64_t probe_ns RP_GUARDED_BY(mu);
+    int64_t silent_ns RP_GUARDED_BY(mu);
+    size_t probe_lane RP_GUARDED_BY(mu);
 
     rp_shard_state *states RP_GUARDED_BY(mu);
     rp_shard_state *fresh; /* result of a weighing in progress; only weigh_job uses it */
@@ -207,8 +211,8 @@ void rp_sampler_run_weighing(rp_job *job);
 
 /* Checks the timeout of the rate limiter where no server does. The caller must be the first in
  * the queue. Returns when to check again; may end the sampler. May release the lock to ask
- * servers whether they respond; then returns a time that has passed. `cancel` ends that. */
-int64_t rp_sampler_expire_locked(rp_sampler *s, int64_t now_ns, rp_cancel *cancel)
+ * a server whether it responds, not longer than `wait`; then returns a time that has passed. */
+int64_t rp_sampler_expire_locked(rp_sampler *s, int64_t now_ns, rp_wait wait)
     RP_REQUIRES(s->mu);
 
 /* Ends the sampler: when the samples that have arrived are taken, all calls return this

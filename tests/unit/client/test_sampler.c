@@ -351,16 +351,21 @@ static void timeout_ends_the_sampler_while_a_caller_waits(void **state)
 
 static size_t questions; /* to a server that has a request */
 static bool is_frozen;
+static size_t frozen_for; /* questions after which it responds again; 0: it never does */
 
-static bool responds(void *ctx, const char *table, size_t shard, rp_cancel *cancel, char *why,
-                     size_t size)
+static bool responds(void *ctx, const char *table, size_t shard, int64_t since_ns, rp_wait wait,
+                     char *why, size_t size)
 {
-    (void)cancel;
+    assert_true(since_ns <= rp_now_ns() && wait.until_ns > 0);
     assert_ptr_equal(ctx, &sources);
     assert_string_equal(table, "t");
     assert_int_equal(shard, 0);
     if (is_frozen) (void)snprintf(why, size, "it sleeps");
     questions++;
+    if (questions == frozen_for) {
+        is_frozen = false;
+        return true;
+    }
     if (!is_frozen) rp_test_end(&sources, 0, RP_DEADLINE, "table 't' timed out");
     return !is_frozen;
 }
@@ -371,7 +376,7 @@ static void open_asking(int64_t timeout_ms)
     rp_sampler_options o = plain();
 
     feed.responds = responds;
-    questions = 0;
+    questions = frozen_for = 0;
     o.rate_limiter_timeout_ms = timeout_ms;
     assert_ok_err(rp_sampler_open(&bed.alloc, runtime, &feed, &o, &sampler, &err), &err);
 }
@@ -387,7 +392,19 @@ static void timeout_ends_the_sampler_of_a_frozen_server(void **state)
     expect_end(RP_UNAVAILABLE,
                "no sample of 't' within 50 ms, the timeout of the rate limiter: it sleeps");
 
-    assert_int_equal(questions, 1);
+    assert_true(questions > 1);
+}
+
+static void a_server_that_is_frozen_for_a_while_ends_nothing(void **state)
+{
+    (void)state;
+    is_frozen = true;
+    open_asking(50);
+    frozen_for = 3;
+
+    expect_end(RP_DEADLINE, "table 't' timed out");
+
+    assert_int_equal(questions, 4);
 }
 
 static void the_response_of_a_slow_server_comes_first(void **state)
@@ -654,6 +671,7 @@ RP_TESTS(sampler)
         T(streams_without_samples_to_draw_are_not_opened),
         T(timeout_ends_the_sampler_while_a_caller_waits),
         T(timeout_ends_the_sampler_of_a_frozen_server),
+        T(a_server_that_is_frozen_for_a_while_ends_nothing),
         T(the_response_of_a_slow_server_comes_first),
         T(without_a_timeout_a_frozen_server_is_awaited),
         T(timeout_is_ignored_without_a_waiting_caller),

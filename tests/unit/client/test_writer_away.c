@@ -357,8 +357,8 @@ static void check_timeout_of_sampler(void *(*run)(void *), const char *why)
     scripted_start(&s, run);
     client = new_client(s.address, NULL);
     assert_ok_err(rp_sampler_new(client, &options, &sampler, &err), &err);
-    /* Less than the 10 s and 50 s in which the client gives the connection up. */
-    assert_fails(rp_sampler_next(sampler, &sample, 1, &count, rp_wait_ms(8000), &err),
+    /* Less than the 50 s in which the client gives the connection up. */
+    assert_fails(rp_sampler_next(sampler, &sample, 1, &count, rp_wait_ms(40000), &err),
                  RP_UNAVAILABLE, &err,
                  "no sample of 'prio' within 700 ms, the timeout of the rate limiter: ");
     assert_non_null(strstr(err.text, why));
@@ -371,8 +371,7 @@ static void a_sampler_of_a_frozen_server_ends_after_its_timeout(void **state)
 {
     (void)state;
     check_timeout_of_sampler(NULL, "accepts connections and does not respond: is it stopped");
-    check_timeout_of_sampler(freeze_after_a_call,
-                             "has not responded for 500 ms: is it stopped");
+    check_timeout_of_sampler(freeze_after_a_call, " ms: is it stopped or overloaded?");
 }
 
 static void an_unknown_token_is_said_by_the_next_item(void **state)

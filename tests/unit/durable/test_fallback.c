@@ -195,7 +195,7 @@ static void a_fallback_without_a_journal_stays_a_trouble(void **state)
     rp_test_rig_save(&rig);
     info = rp_test_rig_info(&rig);
     assert_true(info.degraded);
-    assert_non_null(strstr(info.trouble, "checkpoint 2 is damaged, checkpoint 1 was loaded"));
+    assert_non_null(strstr(info.trouble, "checkpoint 2 could not be loaded, checkpoint 1 was loaded"));
     assert_non_null(strstr(info.trouble, "0 items; all changes since then are lost"));
     assert_non_null(strstr(info.trouble, "ends at the next start"));
     rp_test_rig_deinit(&rig);
