@@ -112,7 +112,9 @@ def test_verify_reads_the_whole_file(data, part):
 @pytest.mark.parametrize("is_newest", [False, True])
 def test_verify_advises_no_salvage_if_a_server_starts_without_it(is_newest, serve, stop, tmp_path):
     arguments = ["--port", "0", "--data", tmp_path / "data", "--durability", "sync", "--table", "t:fifo:1000"]
-    stop(serve(*arguments))  # which writes a checkpoint at its end
+    server = serve(*arguments)
+    assert ask(server, "insert", "t", "-", input='{"data": [1]}').returncode == 0
+    stop(server)  # which writes a checkpoint at its end
     newest = max((tmp_path / "data" / "manifest").glob("*"))
     damaged = newest if is_newest else tmp_path / "data" / "CURRENT"
     flip(damaged, 40)
