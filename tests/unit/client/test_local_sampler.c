@@ -62,7 +62,8 @@ static void sampler_empties_a_queue_in_order(void **state)
     rp_status st;
 
     rp_test_bed_fill(&bed, rp_test_bed_queue(&bed, "q"), 0, 1000);
-    s = open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = 30, .max_in_flight = 50});
+    s = open_sampler(
+        (rp_sampler_options){.rate_limiter_timeout_ms = 1000, .max_in_flight = 50});
     for (;;) {
         st = rp_sampler_next(s, samples, COUNT_OF(samples), &n, rp_wait_ms(10000), &err);
         if (st != RP_OK) break;

@@ -306,7 +306,7 @@ static void a_rate_limiter_timeout_keeps_samples_valid(void **state)
 {
     (void)state;
     const rp_sampler_options options = {
-        .table = "queue", .max_in_flight = 10, .rate_limiter_timeout_ms = 50};
+        .table = "queue", .max_in_flight = 10, .rate_limiter_timeout_ms = 1500};
     rp_test_client *other = rp_test_live_connect(&live);
     rp_sample samples[4], none;
     size_t count = 0, n;
