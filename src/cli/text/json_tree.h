@@ -46,7 +46,7 @@ typedef struct rp_json {
 /* The first error. */
 typedef struct rp_json_error {
     size_t offset;    /* position of the wrong byte in the text */
-    const char *what; /* static */
+    const char *what; /* valid as long as the arena */
 } rp_json_error;
 
 /* Parses `text`. Allocates values and strings in the arena. Errors: RP_INVALID, after which
